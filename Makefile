@@ -1,0 +1,11 @@
+# Makefile: the commands people type; CMakeLists.txt is the build.
+BUILD ?= build
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+
+.PHONY: all
+all: $(BUILD)/CMakeCache.txt
+	@cmake --build $(BUILD) -j$(JOBS)
+
+$(BUILD)/CMakeCache.txt:
+	@cmake -S . -B $(BUILD)
+	@ln -sf $(BUILD)/compile_commands.json compile_commands.json

@@ -1,0 +1,37 @@
+/* wick/matmul.h: matrix products. */
+#ifndef WICK_MATMUL_H
+#define WICK_MATMUL_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* a [.., m, k] times b [.., k, n] gives [.., m, n]. Leading dimensions broadcast; a 1-D operand is a vector, whose
+ * dimension the result lacks. Transposed and padded operands are used where they lie. Float. */
+WK_API wk_tensor *wk_matmul(const wk_tensor *a, const wk_tensor *b);
+
+typedef enum { WK_ACT_NONE, WK_ACT_RELU, WK_ACT_GELU, WK_ACT_GELU_ERF, WK_ACT_SILU } wk_activation;
+
+/* act(x [.., in] . weight [out, in]^T + bias [out]); bias may be NULL. Float. */
+WK_API wk_tensor *wk_linear(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *bias,
+                            wk_activation act);
+
+/* Gradients; a place that is NULL is not computed. */
+WK_API wk_status wk_matmul_backward(const wk_tensor *a, const wk_tensor *b, const wk_tensor *dy,
+                                    wk_tensor **da, wk_tensor **db);
+/* Of linear without an activation. */
+WK_API wk_status wk_linear_backward(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *dy,
+                                    wk_tensor **dx, wk_tensor **dweight, wk_tensor **dbias);
+
+/* How exact products have to be on devices with faster, coarser units: the default keeps f32 in f32; FAST allows
+ * tf32 for f32, and half-precision accumulation for f16. Process-wide; the CPU is always exact. */
+typedef enum { WK_PRECISION_EXACT, WK_PRECISION_FAST } wk_precision;
+WK_API void wk_set_matmul_precision(wk_precision precision);
+WK_API wk_precision wk_matmul_precision(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

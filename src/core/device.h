@@ -1,0 +1,31 @@
+/* device.h: what a device is to the core: memory, copies, waiting. The ops are in the op table. */
+#ifndef WK_CORE_DEVICE_H
+#define WK_CORE_DEVICE_H
+
+#include "wick/core.h"
+
+typedef enum { WK_KIND_CPU, WK_KIND_ROCM, WK_KIND_CUDA, WK_KIND_COUNT } wk_device_kind;
+
+/* A backend is this table; every function records its own error. */
+typedef struct {
+    void *(*alloc)(wk_device *, size_t bytes); /* NULL when there is none; the caller says for what */
+    void (*free)(wk_device *, void *data, size_t bytes);
+    wk_status (*upload)(wk_device *, void *dst, const void *host, size_t bytes);
+    wk_status (*download)(wk_device *, void *host, const void *src, size_t bytes);
+    wk_status (*sync)(wk_device *);
+    void (*stats)(const wk_device *, wk_memory_stats *);
+    void (*trim)(wk_device *);
+    void (*limit)(wk_device *, uint64_t bytes);
+} wk_device_table;
+
+struct wk_device {
+    wk_device_kind kind;
+    char name[16];
+    char description[160];
+    const wk_device_table *table;
+};
+
+/* The CPU, always there. */
+wk_device *wk_cpu(void);
+
+#endif

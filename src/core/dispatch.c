@@ -1,0 +1,342 @@
+/* dispatch.c: from a call record to the implementation that runs it. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include "families.h"
+#include "scope.h"
+#include "wick/ops.h"
+
+static _Thread_local const char *last_impl = "";
+static _Thread_local char forced[32];
+static _Atomic(wk_trace_fn) trace_fn;
+static _Atomic(void *) trace_ctx;
+
+const char *wk_last_impl(void) { return last_impl; }
+
+wk_status wk_force_impl(const char *name)
+{
+    if (name && strlen(name) >= sizeof forced)
+        return wk_fail(WK_ERR_ARGUMENT, "force_impl: name: expected fewer than %zu letters", sizeof forced);
+    snprintf(forced, sizeof forced, "%s", name ? name : "");
+    return WK_OK;
+}
+
+void wk_set_trace(wk_trace_fn fn, void *ctx)
+{
+    atomic_store(&trace_ctx, ctx);
+    atomic_store(&trace_fn, fn);
+}
+
+/* ---- what front ends use ---- */
+
+wk_status wk_call_fail(const wk_call *c, wk_status status, const char *argument, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return wk_fail(status, "%s: %s: %s", c->op->name, argument, text);
+}
+
+void wk_call_out(wk_call *c, int i, wk_dtype dtype, int rank, const int64_t *shape)
+{
+    c->spec[i].dtype = dtype;
+    c->spec[i].rank = rank;
+    memcpy(c->spec[i].shape, shape, (size_t)rank * sizeof *shape);
+}
+
+void wk_call_out_like(wk_call *c, int i, const wk_tensor *t)
+{
+    wk_call_out(c, i, t->dtype, t->rank, t->shape);
+}
+
+wk_status wk_call_rank(const wk_call *c, int i, int lo, int hi)
+{
+    int rank = c->in[i]->rank;
+    if (rank >= lo && rank <= hi)
+        return WK_OK;
+    char range[32];
+    snprintf(range, sizeof range, lo == hi ? "%d" : "%d to %d", lo, hi);
+    wk_shape_text text;
+    return wk_call_fail(c, WK_ERR_SHAPE, c->op->in[i].name, "expected rank %s, got %d, shape %s", range, rank,
+                        wk_shape_str(&text, rank, c->in[i]->shape));
+}
+
+wk_status wk_call_shape(const wk_call *c, int i, int rank, const int64_t *shape)
+{
+    const wk_tensor *t = c->in[i];
+    if (wk_shape_equal(t->rank, t->shape, rank, shape))
+        return WK_OK;
+    wk_shape_text want, got;
+    return wk_call_fail(c, WK_ERR_SHAPE, c->op->in[i].name, "expected shape %s, got %s",
+                        wk_shape_str(&want, rank, shape), wk_shape_str(&got, t->rank, t->shape));
+}
+
+wk_status wk_call_same_shape(const wk_call *c, int i, int as)
+{
+    return wk_call_shape(c, i, c->in[as]->rank, c->in[as]->shape);
+}
+
+wk_status wk_call_dim(const wk_call *c, const char *name, int64_t dim, int rank, int *out)
+{
+    *out = wk_shape_dim(rank, dim);
+    return *out >= 0 ? WK_OK
+                     : wk_call_fail(c, WK_ERR_PARAM, name, "expected %d to %d, got %lld", -rank, rank - 1,
+                                    (long long)dim);
+}
+
+/* ---- inputs against slots ---- */
+
+/* "f32, f16, bf16 or f64" */
+static const char *set_names(unsigned set, char *buf, size_t room)
+{
+    size_t at = 0;
+    buf[0] = 0;
+    for (int d = 0; d < WK_DTYPE_COUNT; d++) {
+        if (!(set >> d & 1))
+            continue;
+        unsigned after = set >> (d + 1);
+        at += (size_t)snprintf(buf + at, at < room ? room - at : 0, "%s%s", wk_dtypes[d].name,
+                               !after                  ? ""
+                               : (after & (after - 1)) ? ", "
+                                                       : " or ");
+    }
+    return buf;
+}
+
+static wk_status check_dtype(const wk_call *c, const char *name, const wk_slot *slot, wk_dtype dtype)
+{
+    char buf[80];
+    if (slot->flags & WK_ANY)
+        return WK_OK;
+    if (slot->dtypes && !(slot->dtypes >> dtype & 1))
+        return wk_call_fail(c, WK_ERR_DTYPE, name, "expected dtype %s, got %s",
+                            set_names(slot->dtypes, buf, sizeof buf), wk_dtype_name(dtype));
+    if (slot->dtypes)
+        return WK_OK;
+    wk_dtype want = slot->flags & WK_STAT ? wk_stat_dtype(c->dtype) : c->dtype;
+    if (dtype != want)
+        return wk_call_fail(c, WK_ERR_DTYPE, name, "expected dtype %s, got %s", wk_dtype_name(want),
+                            wk_dtype_name(dtype));
+    return WK_OK;
+}
+
+static wk_status check_device(wk_call *c, const char *name, const wk_tensor *t)
+{
+    if (!c->device)
+        c->device = t->storage->device;
+    if (t->storage->device == c->device)
+        return WK_OK;
+    return wk_call_fail(c, WK_ERR_DEVICE, name, "expected a tensor on %s, got one on %s", c->device->name,
+                        t->storage->device->name);
+}
+
+/* The call's dtype is that of the first input whose slot leaves it open. */
+static wk_status find_dtype(wk_call *c)
+{
+    char buf[80];
+    const wk_op *op = c->op;
+    for (int i = 0; i < wk_op_inputs(op); i++) {
+        const wk_slot *slot = &op->in[i];
+        const wk_tensor *t = slot->flags & WK_TAIL ? (c->n_tail ? c->tail[0] : NULL) : c->in[i];
+        if (slot->dtypes || slot->flags & (WK_STAT | WK_ANY) || !t)
+            continue;
+        c->dtype = t->dtype;
+        if (op->dtypes >> t->dtype & 1)
+            return WK_OK;
+        return wk_call_fail(c, WK_ERR_DTYPE, slot->name, "expected dtype %s, got %s",
+                            set_names(op->dtypes, buf, sizeof buf), wk_dtype_name(t->dtype));
+    }
+    return WK_OK;
+}
+
+static wk_status check_slots(wk_call *c)
+{
+    const wk_op *op = c->op;
+    int n = wk_op_inputs(op);
+    for (int i = 0; i < n; i++) {
+        if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
+            return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
+        if (c->in[i])
+            WK_TRY(check_device(c, op->in[i].name, c->in[i]));
+    }
+    WK_TRY(find_dtype(c));
+    for (int i = 0; i < n; i++) {
+        if (c->in[i])
+            WK_TRY(check_dtype(c, op->in[i].name, &op->in[i], c->in[i]->dtype));
+    }
+    for (int i = 0; i < c->n_tail; i++) {
+        char buf[48];
+        const char *name = op->tail_name(c->params, i, buf, sizeof buf);
+        if (!c->tail[i])
+            return wk_call_fail(c, WK_ERR_ARGUMENT, name ? name : "tail", "expected a tensor, got none");
+        WK_TRY(check_device(c, name ? name : "tail", c->tail[i]));
+        WK_TRY(check_dtype(c, name ? name : "tail", &op->in[n - 1], c->tail[i]->dtype));
+    }
+    return c->device ? WK_OK : wk_call_fail(c, WK_ERR_ARGUMENT, "device", "expected a device, got NULL");
+}
+
+/* ---- outputs ---- */
+
+static wk_status check_given(const wk_call *c, int i)
+{
+    const wk_tensor *t = c->out[i];
+    const wk_spec *s = &c->spec[i];
+    wk_shape_text want, got;
+    if (t->dtype != s->dtype || !wk_shape_equal(t->rank, t->shape, s->rank, s->shape))
+        return wk_call_fail(c, WK_ERR_SHAPE, "dst", "expected %s %s, got %s %s", wk_dtype_name(s->dtype),
+                            wk_shape_str(&want, s->rank, s->shape), wk_dtype_name(t->dtype),
+                            wk_shape_str(&got, t->rank, t->shape));
+    if (t->storage->device != c->device)
+        return wk_call_fail(c, WK_ERR_DEVICE, "dst", "expected a tensor on %s", c->device->name);
+    for (int d = 0; d < t->rank; d++) {
+        if (t->strides[d] == 0 && t->shape[d] > 1)
+            return wk_call_fail(c, WK_ERR_SHAPE, "dst",
+                                "expected no broadcast dimension, dim %d has stride 0", d);
+    }
+    return WK_OK;
+}
+
+/* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
+ * memory with is the very same view. */
+static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
+{
+    if (!wk_is_packed(given))
+        return false;
+    for (int i = 0; i < WK_MAX_IN; i++) {
+        const wk_tensor *t = c->in[i];
+        if (t && wk_tensor_overlap(t, given) &&
+            !(wk_ptr(t) == wk_ptr(given) && wk_is_packed(t) && t->dtype == given->dtype))
+            return false;
+    }
+    return true;
+}
+
+static wk_status make_outputs(wk_call *c)
+{
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        bool skip = (c->op->out[i].flags & (WK_OPTIONAL | WK_SKIP)) && !(c->want >> i & 1);
+        if (skip || c->out[i])
+            continue;
+        c->out[i] = wk_tensor_new(c->device, c->spec[i].dtype, c->spec[i].rank, c->spec[i].shape);
+        if (!c->out[i])
+            return wk_error_status();
+    }
+    for (int i = 0; c->tail_out && i < c->n_tail; i++) {
+        c->tail_out[i] = wk_tensor_new(c->device, c->tail[i]->dtype, c->tail[i]->rank, c->tail[i]->shape);
+        if (!c->tail_out[i])
+            return wk_error_status();
+    }
+    return WK_OK;
+}
+
+/* ---- choosing ---- */
+
+const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
+{
+    wk_ops_init();
+    const wk_impl *const *list = c->op->impls[c->device->kind];
+    *reason = "no implementation of that name";
+    for (int i = 0; i < WK_MAX_IMPLS && list[i]; i++) {
+        if (forced[0] && strcmp(forced, list[i]->name) != 0)
+            continue;
+        *reason = list[i]->refuse ? list[i]->refuse(c) : NULL;
+        if (!*reason)
+            return list[i];
+    }
+    return NULL;
+}
+
+static wk_status run_impl(wk_call *c)
+{
+    const char *reason;
+    const wk_impl *impl = wk_call_pick(c, &reason);
+    if (!impl)
+        return wk_call_fail(c, WK_ERR_UNSUPPORTED, forced[0] ? forced : c->device->name, "%s", reason);
+    c->impl = impl;
+    wk_trace_fn trace = atomic_load_explicit(&trace_fn, memory_order_relaxed);
+    struct timespec t0 = {0}, t1;
+    if (trace)
+        clock_gettime(CLOCK_MONOTONIC, &t0);
+    wk_status status = impl->run(c);
+    last_impl = impl->name; /* said last: an implementation may run other ops on the way */
+    if (trace) {
+        clock_gettime(CLOCK_MONOTONIC, &t1);
+        trace(atomic_load(&trace_ctx), c->op->name, impl->name,
+              (double)(t1.tv_sec - t0.tv_sec) * 1e6 + (double)(t1.tv_nsec - t0.tv_nsec) * 1e-3);
+    }
+    return status;
+}
+
+/* A packed output is made beside each given one that cannot be written in place, and copied over at the end. */
+static wk_status run_with_outputs(wk_call *c)
+{
+    wk_tensor *given[WK_MAX_OUT] = {0};
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        if (!c->out[i])
+            continue;
+        WK_TRY(check_given(c, i));
+        if (!in_place_is_safe(c, c->out[i])) {
+            given[i] = c->out[i];
+            c->out[i] = NULL;
+        }
+    }
+    WK_TRY(make_outputs(c));
+    WK_TRY(run_impl(c));
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        const char *ran = last_impl;
+        if (given[i]) {
+            WK_TRY(wk_copy_into(given[i], c->out[i]));
+            c->out[i] = given[i];
+            last_impl = ran;
+        }
+    }
+    return WK_OK;
+}
+
+static wk_status run_checked(wk_call *c)
+{
+    WK_TRY(check_slots(c));
+    WK_TRY(c->op->infer(c));
+    return run_with_outputs(c);
+}
+
+wk_status wk_call_run(wk_call *c)
+{
+    if (wk_pending())
+        return wk_error_status();
+    wk_tensor *given[WK_MAX_OUT];
+    memcpy(given, c->out, sizeof given);
+    if (!wk_scope_open())
+        return wk_fail(WK_ERR_MEMORY, "%s: out of memory", c->op->name);
+    wk_status status = run_checked(c);
+    if (status == WK_OK) {
+        for (int i = 0; i < WK_MAX_OUT; i++) {
+            wk_scope_keep(c->out[i]);
+            if (given[i])
+                atomic_fetch_add(&given[i]->storage->version, 1);
+        }
+        for (int i = 0; c->tail_out && i < c->n_tail; i++)
+            wk_scope_keep(c->tail_out[i]);
+    } else {
+        wk_error_context(c->op->name);
+        memset(c->out, 0, sizeof c->out);
+    }
+    wk_scope_end();
+    return status;
+}
+
+wk_tensor *wk_call_run1(wk_call *c) { return wk_call_run(c) == WK_OK ? c->out[0] : NULL; }
+
+wk_status wk_call_run_into(wk_call *c, wk_tensor **const *places, int n)
+{
+    for (int i = 0; i < n; i++)
+        c->want |= places[i] ? 1u << i : 0;
+    wk_status status = wk_call_run(c);
+    for (int i = 0; i < n; i++) {
+        if (places[i])
+            *places[i] = c->out[i];
+    }
+    return status;
+}

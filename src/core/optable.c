@@ -1,0 +1,109 @@
+/* optable.c: all ops in one table, and the implementations each device has for them. */
+#include <pthread.h>
+#include <stdlib.h>
+#include "families.h"
+#include "host.h"
+#include "op.h"
+
+static wk_op *const families[] = {
+#define FAMILY(name) wk_ops_##name,
+    WK_FAMILIES(FAMILY)
+#undef FAMILY
+};
+
+enum { FAMILIES = sizeof families / sizeof *families, MAX_OPS = 512 };
+
+static wk_op *table[MAX_OPS];   /* in the order of the families */
+static wk_op *by_name[MAX_OPS]; /* the same, sorted */
+static int op_count;
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(wk_op *const *)a)->name, (*(wk_op *const *)b)->name);
+}
+
+static wk_op *find(const char *name)
+{
+    wk_op key = {.name = name}, *p = &key;
+    wk_op **found = bsearch(&p, by_name, (size_t)op_count, sizeof p, compare_names);
+    return found ? *found : NULL;
+}
+
+/* Appends a backend's implementations to the ops they name, in the order they are listed. */
+static void add_impls(wk_device_kind kind, const wk_impl *impl)
+{
+    for (; impl->op; impl++) {
+        wk_op *op = find(impl->op);
+        for (int i = 0; op && i < WK_MAX_IMPLS; i++) {
+            if (!op->impls[kind][i]) {
+                op->impls[kind][i] = impl;
+                break;
+            }
+        }
+    }
+}
+
+static const wk_impl *const *cpu_families(void)
+{
+#if WK_LEVELS > 1
+    static const wk_impl *const *const levels[] = {wk_cpu_families_base, wk_cpu_families_avx2,
+                                                   wk_cpu_families_avx512};
+    return levels[wk_host_level()];
+#else
+    return wk_cpu_families_base;
+#endif
+}
+
+static void build(void)
+{
+    for (int f = 0; f < FAMILIES; f++) {
+        for (wk_op *op = families[f]; op->name && op_count < MAX_OPS; op++)
+            table[op_count++] = op;
+    }
+    memcpy(by_name, table, sizeof table);
+    qsort(by_name, (size_t)op_count, sizeof *by_name, compare_names);
+    for (const wk_impl *const *family = cpu_families(); *family; family++)
+        add_impls(WK_KIND_CPU, *family);
+    for (const wk_impl *const *family = wk_ref_families; *family; family++)
+        add_impls(WK_KIND_CPU, *family);
+}
+
+void wk_ops_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, build);
+}
+
+const wk_op *wk_op_find(const char *name)
+{
+    wk_ops_init();
+    return name ? find(name) : NULL;
+}
+
+int wk_op_count(void)
+{
+    wk_ops_init();
+    return op_count;
+}
+
+const wk_op *wk_op_at(int i)
+{
+    wk_ops_init();
+    return i >= 0 && i < op_count ? table[i] : NULL;
+}
+
+int wk_op_inputs(const wk_op *op)
+{
+    int n = 0;
+    while (n < WK_MAX_IN && op->in[n].name)
+        n++;
+    return n;
+}
+
+int wk_op_outputs(const wk_op *op)
+{
+    int n = 0;
+    while (n < WK_MAX_OUT && op->out[n].name)
+        n++;
+    return n;
+}

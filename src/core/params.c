@@ -1,0 +1,221 @@
+/* params.c: parameters by name: defaults, text, public options. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "op.h"
+
+static size_t param_bytes(const wk_param *p)
+{
+    switch (p->type) {
+    case WK_P_LIST: return sizeof(wk_list);
+    case WK_P_SCALAR: return sizeof(wk_scalar);
+    case WK_P_INTS:
+    case WK_P_FLOATS: return 8 * (size_t)p->count;
+    default: return 8;
+    }
+}
+
+/* ---- text to values ---- */
+
+/* One number from *text up to a comma or the end; *text moves behind the comma. */
+static bool read_int(const char **text, int64_t *v)
+{
+    char *end;
+    errno = 0;
+    long long n = strtoll(*text, &end, 10);
+    if (end == *text || errno == ERANGE || (*end && *end != ','))
+        return false;
+    *v = n;
+    *text = *end ? end + 1 : end;
+    return true;
+}
+
+static bool read_float(const char **text, double *v)
+{
+    char *end;
+    *v = strtod(*text, &end);
+    if (end == *text || (*end && *end != ','))
+        return false;
+    *text = *end ? end + 1 : end;
+    return true;
+}
+
+/* Numbers separated by commas, at most room; the count, or -1 when one does not read. */
+static int read_ints(const char *text, int64_t *v, int room)
+{
+    int n = 0;
+    if (!*text)
+        return 0;
+    do {
+        if (n == room || !read_int(&text, &v[n]))
+            return -1;
+        n++;
+    } while (*text || text[-1] == ',');
+    return n;
+}
+
+static int read_floats(const char *text, double *v, int room)
+{
+    int n = 0;
+    if (!*text)
+        return 0;
+    do {
+        if (n == room || !read_float(&text, &v[n]))
+            return -1;
+        n++;
+    } while (*text || text[-1] == ',');
+    return n;
+}
+
+/* One number stands for all of them. */
+static bool spread(void *v, int n, int count)
+{
+    int64_t *words = v;
+    for (int i = 1; n == 1 && i < count; i++)
+        words[i] = words[0];
+    return n == 1 || n == count;
+}
+
+static bool read_choice(const char *choices, const char *text, int64_t *v)
+{
+    size_t length = strlen(text);
+    int64_t i = 0;
+    for (const char *c = choices; c; i++) {
+        size_t n = strcspn(c, "|");
+        if (n == length && strncmp(c, text, n) == 0) {
+            *v = i;
+            return true;
+        }
+        c = c[n] ? c + n + 1 : NULL;
+    }
+    return false;
+}
+
+static bool read_scalar(const char *text, wk_scalar *s)
+{
+    const char *at = text;
+    if (read_int(&at, &s->i) && !*at) {
+        s->f = (double)s->i;
+        return true;
+    }
+    at = text;
+    double f;
+    if (!read_float(&at, &f) || *at)
+        return false;
+    *s = wk_scalar_of(f);
+    return true;
+}
+
+static bool read_param(const wk_param *p, void *field, const char *text)
+{
+    wk_list *list = field;
+    wk_dtype dtype;
+    const char *at = text;
+    switch (p->type) {
+    case WK_P_INT: return read_int(&at, field) && !*at;
+    case WK_P_BOOL: return read_choice("0|1", text, field);
+    case WK_P_FLOAT: return read_float(&at, field) && !*at;
+    case WK_P_SCALAR: return read_scalar(text, field);
+    case WK_P_INTS: return spread(field, read_ints(text, field, p->count), p->count);
+    case WK_P_FLOATS: return spread(field, read_floats(text, field, p->count), p->count);
+    case WK_P_LIST:
+        list->n = strcmp(text, "all") == 0 ? 0 : read_ints(text, list->v, WK_MAX_RANK);
+        return list->n >= 0;
+    case WK_P_ENUM: return read_choice(p->choices, text, field);
+    case WK_P_DTYPE:
+        dtype = wk_dtype_parse(text);
+        *(int64_t *)field = dtype;
+        return dtype != WK_DTYPE_COUNT;
+    }
+    return false;
+}
+
+/* What a text has to look like, for messages. */
+static const char *expected(const wk_param *p, char *buf, size_t room)
+{
+    switch (p->type) {
+    case WK_P_INT: return "an integer";
+    case WK_P_BOOL: return "0 or 1";
+    case WK_P_FLOAT:
+    case WK_P_SCALAR: return "a number";
+    case WK_P_LIST: return "up to 8 integers like 0,1";
+    case WK_P_ENUM: snprintf(buf, room, "one of %s", p->choices); return buf;
+    case WK_P_DTYPE: return "a dtype like f32";
+    case WK_P_INTS:
+    case WK_P_FLOATS:
+        snprintf(buf, room, p->count > 1 ? "one number or %d like 2,2" : "one number", p->count);
+        return buf;
+    }
+    return "?";
+}
+
+/* ---- by name ---- */
+
+void wk_params_defaults(const wk_op *op, void *params)
+{
+    memset(params, 0, WK_PARAMS_BYTES);
+    for (const wk_param *p = op->params; p->name && p < op->params + WK_MAX_PARAMS; p++) {
+        if (p->fallback)
+            read_param(p, (char *)params + p->offset, p->fallback);
+    }
+}
+
+/* dim and dims are synonyms. */
+static bool same_name(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 || (strncmp(a, "dim", 3) == 0 && strncmp(b, "dim", 3) == 0 && strlen(a) <= 4 &&
+                                 strlen(b) <= 4 && (!a[3] || a[3] == 's') && (!b[3] || b[3] == 's'));
+}
+
+wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const char *text, unsigned *seen)
+{
+    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
+        const wk_param *p = &op->params[i];
+        if (!same_name(p->name, name))
+            continue;
+        char buf[120];
+        if (!read_param(p, (char *)params + p->offset, text))
+            return wk_fail(WK_ERR_PARAM, "%s: %s: expected %s, got '%.60s'", op->name, name,
+                           expected(p, buf, sizeof buf), text);
+        *seen |= 1u << i;
+        return WK_OK;
+    }
+    return wk_fail(WK_ERR_PARAM, "%s: %.40s: no such parameter", op->name, name);
+}
+
+wk_status wk_params_complete(const wk_op *op, unsigned seen)
+{
+    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
+        char buf[120];
+        if (!op->params[i].fallback && !(seen >> i & 1))
+            return wk_fail(WK_ERR_PARAM, "%s: %s: required: expected %s", op->name, op->params[i].name,
+                           expected(&op->params[i], buf, sizeof buf));
+    }
+    return WK_OK;
+}
+
+static bool all_zero(const char *bytes, size_t n)
+{
+    while (n > 0 && bytes[n - 1] == 0)
+        n--;
+    return n == 0;
+}
+
+/* The words of one field one by one, so that {2} of {2, 0} keeps its 2 and gets the other's fallback. */
+static void take_words(char *to, const char *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += 8) {
+        if (!all_zero(from + i, 8))
+            memcpy(to + i, from + i, 8);
+    }
+}
+
+void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size)
+{
+    wk_params_defaults(op, params);
+    for (const wk_param *p = op->params; options && p->name && p < op->params + WK_MAX_PARAMS; p++) {
+        size_t bytes = param_bytes(p);
+        if (p->offset + bytes <= size) /* an older caller's struct ends earlier */
+            take_words((char *)params + p->offset, (const char *)options + p->offset, bytes);
+    }
+}

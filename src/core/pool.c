@@ -1,0 +1,273 @@
+/* pool.c: the thread pool.
+ *
+ * One parallel region runs at a time; its owner is the thread that got pool.owner. A region is a job (fn, ctx,
+ * tasks) and a counter from which every thread in it takes task numbers. A worker enters by raising pool.inside
+ * and then looking at pool.epoch, which is odd while a region is open; the owner closes the region and then
+ * waits until inside is 0. Each side writes its own variable before it reads the other's, so either the worker
+ * sees the region closed or the owner sees the worker inside. A worker that wakes up late is thus not waited for.
+ *
+ * Idle workers watch the epoch for a short while, which makes back-to-back regions cheap, and then sleep. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* sched_getaffinity */
+#endif
+#include "pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MAX_THREADS = 256, SPIN_NS = 30000, SPINS_PER_CLOCK_READ = 32 };
+
+static struct {
+    pthread_mutex_t owner; /* held by the thread whose region runs */
+
+    /* The job: written by the owner while the region is closed. */
+    wk_task_fn fn;
+    void *ctx;
+    int64_t tasks;
+
+    _Atomic int64_t next;   /* the next task number to hand out */
+    _Atomic uint32_t epoch; /* grows at each opening and closing; odd while a region is open */
+    _Atomic int inside;     /* workers in the region */
+    _Atomic int limit;      /* workers with an index from here on leave */
+    _Atomic int sleepers;   /* workers waiting on wake */
+    pthread_mutex_t sleep_lock;
+    pthread_cond_t wake;
+
+    /* Of the owner. */
+    int workers;       /* that exist */
+    int workers_aimed; /* how many there should be: not reached when the system gives no more threads */
+    pthread_t threads[MAX_THREADS];
+} pool = {.owner = PTHREAD_MUTEX_INITIALIZER,
+          .sleep_lock = PTHREAD_MUTEX_INITIALIZER,
+          .wake = PTHREAD_COND_INITIALIZER};
+
+static _Atomic int threads_wanted; /* 0: not worked out yet */
+static _Thread_local bool in_task; /* on this thread a task is running: nested calls run inline */
+
+static void cpu_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("isb" ::: "memory"); /* yield is a no-op on most cores */
+#endif
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int clamp_threads(long n) { return n < 1 ? 1 : n > MAX_THREADS ? MAX_THREADS : (int)n; }
+
+static int usable_cpus(void)
+{
+#ifdef __linux__
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return clamp_threads(CPU_COUNT(&set));
+#endif
+    return clamp_threads(sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+static int default_threads(void)
+{
+    const char *text = getenv("WICK_THREADS");
+    if (text && *text) {
+        char *end;
+        long n = strtol(text, &end, 10);
+        if (*end == '\0' && n > 0)
+            return clamp_threads(n);
+    }
+    return usable_cpus();
+}
+
+int wk_pool_threads(void)
+{
+    int n = atomic_load_explicit(&threads_wanted, memory_order_relaxed);
+    if (n == 0) {
+        int unset = 0;
+        n = default_threads();
+        if (!atomic_compare_exchange_strong(&threads_wanted, &unset, n))
+            n = unset;
+    }
+    return n;
+}
+
+/* Only the wish is noted: the owner of the next region makes or ends workers. So this is safe at any time. */
+void wk_pool_set_threads(int threads)
+{
+    atomic_store(&threads_wanted, threads > 0 ? clamp_threads(threads) : usable_cpus());
+}
+
+static void take_tasks(wk_task_fn fn, void *ctx, int64_t tasks)
+{
+    for (;;) {
+        int64_t i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
+        if (i >= tasks)
+            return;
+        fn(ctx, i);
+    }
+}
+
+static void run_inline(int64_t tasks, wk_task_fn fn, void *ctx)
+{
+    bool nested = in_task;
+    in_task = true;
+    for (int64_t i = 0; i < tasks; i++)
+        fn(ctx, i);
+    in_task = nested;
+}
+
+/* ---- Workers ---- */
+
+static bool spin_until_epoch_moves(uint32_t seen)
+{
+    int64_t end = now_ns() + SPIN_NS;
+    do {
+        for (int i = 0; i < SPINS_PER_CLOCK_READ; i++) {
+            if (atomic_load_explicit(&pool.epoch, memory_order_relaxed) != seen)
+                return true;
+            cpu_pause();
+        }
+    } while (now_ns() < end);
+    return false;
+}
+
+static void wait_for_work(uint32_t seen)
+{
+    if (spin_until_epoch_moves(seen))
+        return;
+    pthread_mutex_lock(&pool.sleep_lock);
+    atomic_fetch_add(&pool.sleepers, 1);
+    while (atomic_load(&pool.epoch) == seen)
+        pthread_cond_wait(&pool.wake, &pool.sleep_lock);
+    atomic_fetch_sub(&pool.sleepers, 1);
+    pthread_mutex_unlock(&pool.sleep_lock);
+}
+
+static void *worker_main(void *index)
+{
+    in_task = true;
+    while ((int)(intptr_t)index < atomic_load(&pool.limit)) {
+        atomic_fetch_add(&pool.inside, 1);
+        uint32_t epoch = atomic_load(&pool.epoch);
+        if (epoch % 2 == 1)
+            take_tasks(pool.fn, pool.ctx, pool.tasks);
+        atomic_fetch_sub(&pool.inside, 1);
+        wait_for_work(epoch);
+    }
+    return NULL;
+}
+
+/* Moves the epoch on, by 1 to open or close a region, and wakes as many sleepers as can be of use. */
+static void move_epoch(uint32_t step, int64_t wake)
+{
+    atomic_fetch_add(&pool.epoch, step);
+    int64_t sleepers = wake > 0 ? atomic_load(&pool.sleepers) : 0;
+    if (sleepers == 0)
+        return;
+    pthread_mutex_lock(&pool.sleep_lock);
+    if (wake >= sleepers)
+        pthread_cond_broadcast(&pool.wake);
+    else
+        for (int64_t i = 0; i < wake; i++)
+            pthread_cond_signal(&pool.wake);
+    pthread_mutex_unlock(&pool.sleep_lock);
+}
+
+static void start_workers(int aim)
+{
+    /* Signals belong to the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    atomic_store(&pool.limit, aim);
+    while (pool.workers < aim && pthread_create(&pool.threads[pool.workers], NULL, worker_main,
+                                                (void *)(intptr_t)pool.workers) == 0)
+        pool.workers++;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void stop_workers(int aim)
+{
+    atomic_store(&pool.limit, aim);
+    move_epoch(2, MAX_THREADS); /* stays even: there is no job, but the waiting ones look around */
+    while (pool.workers > aim)
+        pthread_join(pool.threads[--pool.workers], NULL);
+}
+
+/* The child of a fork has none of the threads, and whatever they held stays held. */
+static void reset_after_fork(void)
+{
+    pthread_mutex_init(&pool.owner, NULL);
+    pthread_mutex_init(&pool.sleep_lock, NULL);
+    pthread_cond_init(&pool.wake, NULL);
+    atomic_store(&pool.epoch, 0);
+    atomic_store(&pool.inside, 0);
+    atomic_store(&pool.sleepers, 0);
+    pool.workers = pool.workers_aimed = 0;
+}
+
+static void set_workers(int aim)
+{
+    static bool fork_handled; /* the owner's, as everything here */
+    if (!fork_handled)
+        fork_handled = pthread_atfork(NULL, NULL, reset_after_fork) == 0;
+    if (aim > pool.workers)
+        start_workers(aim);
+    else
+        stop_workers(aim);
+    pool.workers_aimed = aim;
+}
+
+/* ---- Regions ---- */
+
+static void close_region(void)
+{
+    move_epoch(1, 0);
+    int64_t spins = 0;
+    while (atomic_load(&pool.inside) != 0) {
+        /* Long tasks, or more threads than cores: let others run. */
+        if (++spins < 4096)
+            cpu_pause();
+        else
+            sched_yield();
+    }
+}
+
+void wk_parallel_for(int64_t tasks, wk_task_fn fn, void *ctx)
+{
+    if (tasks == 1) {
+        fn(ctx, 0); /* not a region: calls inside may be parallel */
+        return;
+    }
+    int threads = wk_pool_threads();
+    if (tasks <= 0)
+        return;
+    if (threads == 1 || in_task || pthread_mutex_trylock(&pool.owner) != 0) {
+        run_inline(tasks, fn, ctx);
+        return;
+    }
+    if (pool.workers_aimed != threads - 1)
+        set_workers(threads - 1);
+
+    pool.fn = fn;
+    pool.ctx = ctx;
+    pool.tasks = tasks;
+    atomic_store(&pool.next, 0);
+    move_epoch(1, tasks - 1);
+    in_task = true;
+    take_tasks(fn, ctx, tasks);
+    in_task = false;
+    close_region();
+    pthread_mutex_unlock(&pool.owner);
+}

@@ -1,0 +1,21 @@
+/* activation.h: what the unary ops lend to other families. */
+#ifndef WK_CPU_ACTIVATION_H
+#define WK_CPU_ACTIVATION_H
+
+#include "map.h"
+#include "wick/ops.h"
+
+/* The formula of a wk_activation for a float compute type; NULL for WK_ACT_NONE. */
+wk_block_fn WK_ISA(wk_activation_block)(int64_t act, wk_compute compute);
+
+/* That formula in place, in the form wk_gemm_args takes; ctx is a wk_activation_ctx. */
+typedef struct {
+    wk_block_fn fn;
+} wk_activation_ctx;
+void WK_ISA(wk_activation_row)(void *row, int64_t n, const void *ctx);
+
+/* t packed and in its compute dtype (f32 for f16 and bf16): t itself where it is that already. Owned by the
+ * innermost scope. NULL with an error. */
+const wk_tensor *WK_ISA(wk_compute_copy)(const wk_tensor *t);
+
+#endif

@@ -1,0 +1,179 @@
+/* gemm.c: the entry points of the matrix product, and its memory. */
+#include "gemm_int.h"
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include "core/pool.h"
+
+enum {
+    KEEP_BYTES = 64 << 20,  /* a thread keeps no more than this for its next product */
+    BATCH_SMALL = 1 << 21,  /* multiply-adds: up to here a product of a batch is not shared among threads, */
+    BATCH_MEDIUM = 1 << 24, /* and up to here not when there are MANY of them */
+    BATCH_MANY = 16,
+    BATCH_TASK = 1 << 17, /* tiny products are handed out so many multiply-adds at a time */
+};
+
+/* ---- Memory ----
+ * A thread keeps the buffer of its last product: the system's fresh pages cost more than filling them. */
+
+static void *pack_alloc(size_t bytes) { return aligned_alloc(GEMM_ALIGN, bytes); }
+
+typedef struct {
+    size_t bytes;
+    char pad[GEMM_ALIGN - sizeof(size_t)];
+} buffer; /* the memory follows */
+
+static pthread_key_t kept_key;
+static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
+static bool kept_works;
+static void make_key(void) { kept_works = pthread_key_create(&kept_key, free) == 0; }
+
+static void give_buffer(buffer *b)
+{
+    if (b && (!kept_works || b->bytes > KEEP_BYTES || pthread_getspecific(kept_key) ||
+              pthread_setspecific(kept_key, b) != 0))
+        free(b);
+}
+
+/* Takes the kept buffer away from the thread if it is large enough. NULL: no memory. */
+static buffer *take_buffer(size_t bytes)
+{
+    pthread_once(&kept_once, make_key);
+    buffer *b = kept_works ? pthread_getspecific(kept_key) : NULL;
+    if (b)
+        pthread_setspecific(kept_key, NULL);
+    if (b && b->bytes >= bytes)
+        return b;
+    free(b);
+    bytes = (size_t)gemm_round_up((int64_t)bytes, GEMM_ALIGN);
+    b = pack_alloc(sizeof *b + bytes);
+    if (b)
+        b->bytes = bytes;
+    return b;
+}
+
+void WK_ISA(gemm_slots_init)(gemm_slots *s, char *base, size_t bytes, int count)
+{
+    s->base = base;
+    s->bytes = bytes;
+    s->count = count;
+    for (int i = 0; i < count; i++)
+        atomic_init(&s->busy[i], 0);
+}
+
+char *WK_ISA(gemm_slot_take)(gemm_slots *s)
+{
+    for (;;) {
+        for (int i = 0; i < s->count; i++)
+            if (!atomic_exchange_explicit(&s->busy[i], 1, memory_order_acquire))
+                return s->base + (size_t)i * s->bytes;
+        sched_yield(); /* only when the number of threads was raised meanwhile */
+    }
+}
+
+void WK_ISA(gemm_slot_give)(gemm_slots *s, char *slot)
+{
+    atomic_store_explicit(&s->busy[(size_t)(slot - s->base) / s->bytes], 0, memory_order_release);
+}
+
+/* ---- Products ---- */
+
+static void make_plan(gemm_plan *plan, const wk_gemm_args *g)
+{
+    if (!WK_ISA(gemm_thin_plan)(plan, g))
+        WK_ISA(gemm_block_plan)(plan, g);
+}
+
+static void run_plan(const gemm_plan *plan, const wk_gemm_args *g, char *memory, int slots)
+{
+    if (plan->thin)
+        WK_ISA(gemm_thin_run)(plan, g, memory, slots);
+    else
+        WK_ISA(gemm_block_run)(plan, g, memory, slots);
+}
+
+bool WK_ISA(wk_gemm)(const wk_gemm_args *g)
+{
+    if (g->m == 0 || g->n == 0)
+        return true;
+    gemm_plan plan;
+    make_plan(&plan, g);
+    int slots = (int)gemm_min(wk_pool_threads(), GEMM_SLOTS);
+    buffer *memory = NULL;
+    size_t bytes = plan.shared + (size_t)slots * plan.slot;
+    if (bytes && !(memory = take_buffer(bytes)))
+        return false;
+    run_plan(&plan, g, (char *)(memory + 1), slots);
+    give_buffer(memory);
+    return true;
+}
+
+/* ---- Batches ---- */
+
+typedef struct {
+    const wk_gemm_args *g;
+    const gemm_plan *plan;
+    const int64_t *a, *b, *c;
+    int64_t batch, group;
+    gemm_slots slots;
+} batch_run;
+
+static wk_gemm_args product_of(const batch_run *s, int64_t i)
+{
+    wk_gemm_args one = *s->g;
+    one.a.data = (char *)one.a.data + s->a[i] * (int64_t)wk_bytes(one.a.dtype);
+    if (!one.pack_b)
+        one.b.data = (char *)one.b.data + s->b[i] * (int64_t)wk_bytes(one.b.dtype);
+    one.c.data = (char *)one.c.data + s->c[i] * (int64_t)wk_bytes(one.c.dtype);
+    return one;
+}
+
+static void batch_task(void *ctx, int64_t task)
+{
+    batch_run *s = ctx;
+    char *slot = s->slots.bytes ? WK_ISA(gemm_slot_take)(&s->slots) : NULL;
+    int64_t end = gemm_min((task + 1) * s->group, s->batch);
+    for (int64_t i = task * s->group; i < end; i++) {
+        wk_gemm_args one = product_of(s, i);
+        run_plan(s->plan, &one, slot, 1);
+    }
+    if (slot)
+        WK_ISA(gemm_slot_give)(&s->slots, slot);
+}
+
+static bool spread_whole(const wk_gemm_args *g, int64_t batch)
+{
+    int64_t size = g->m * g->n * g->k;
+    return size <= BATCH_SMALL || (size <= BATCH_MEDIUM && batch >= BATCH_MANY);
+}
+
+bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *a_offsets,
+                           const int64_t *b_offsets, const int64_t *c_offsets)
+{
+    if (g->m == 0 || g->n == 0 || batch == 0)
+        return true;
+    gemm_plan plan;
+    make_plan(&plan, g);
+    batch_run s = {g, &plan, a_offsets, b_offsets, c_offsets, .batch = batch};
+    int slots = (int)gemm_min(wk_pool_threads(), GEMM_SLOTS);
+    bool whole = batch > 1 && spread_whole(g, batch);
+    size_t one = (size_t)gemm_round_up((int64_t)(plan.shared + plan.slot), GEMM_ALIGN);
+    size_t bytes = whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot;
+    buffer *memory = NULL;
+    if (bytes && !(memory = take_buffer(bytes)))
+        return false;
+    char *base = (char *)(memory + 1);
+    if (whole) {
+        WK_ISA(gemm_slots_init)(&s.slots, base, one, slots);
+        s.group = gemm_max(1, BATCH_TASK / gemm_max(1, g->m * g->n * g->k));
+        wk_parallel_for(gemm_blocks(batch, s.group), batch_task, &s);
+    } else {
+        for (int64_t i = 0; i < batch; i++) {
+            wk_gemm_args product = product_of(&s, i);
+            run_plan(&plan, &product, base, slots);
+        }
+    }
+    give_buffer(memory);
+    return true;
+}

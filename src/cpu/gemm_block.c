@@ -1,0 +1,281 @@
+/* gemm_block.c: the matrix product by blocks.
+ *
+ * The outer block (mo by no by ko) bounds the memory for packing: its part of A, and of B where several tiles
+ * share it, is packed in one parallel region; in a second one every task works out a tile of C (mt by nt) over
+ * all of ko, kc at a time, so that what it reads of A and B stays in the second-level cache. A tile of C has
+ * one task, whose order of additions is fixed: the threads do not change the result. */
+#include "gemm_int.h"
+#include "core/pool.h"
+
+enum {
+    TILE_ROWS = 96,        /* a multiple of GEMM_MR */
+    TILE_PANELS = 4,       /* of GEMM_NV vectors each */
+    KC = 256,              /* a panel of A is to stay in the first-level cache: GEMM_MR * KC floats, 8 KiB */
+    KO = 1024,             /* KC and KO count packed elements */
+    OUTER_BYTES = 8 << 20, /* of packed A, and of B */
+    MIN_TASK = 1 << 19,    /* multiply-adds, some 10 us: smaller tasks are not worth having more of them */
+    FEW_TASKS = 16,
+    PACK_PANELS_A = 4,      /* panels of A that one task packs */
+    SERIAL_PACK = 64 << 10, /* bytes up to which packing is not shared */
+    SMALL_BYTES =
+        128 << 10 /* an operand of this size stays in the second-level cache: packing gains nothing */
+};
+
+/* n cut into equal blocks, each a multiple of unit and about as large as wanted. */
+static int64_t even_block(int64_t n, int64_t want, int64_t unit)
+{
+    return gemm_round_up(gemm_blocks(n, gemm_blocks(n, want)), unit);
+}
+
+static int64_t panel_width(const gemm_kernel *kernel) { return (int64_t)GEMM_NV * kernel->lanes; }
+
+/* ---- The plan ---- */
+
+static void plan_tiles(gemm_plan *plan, const wk_gemm_args *g)
+{
+    int64_t nr = panel_width(plan->kernel);
+    plan->mt = even_block(g->m, TILE_ROWS, GEMM_MR);
+    plan->nt = even_block(g->n, TILE_PANELS * nr, nr);
+    while (gemm_blocks(g->m, plan->mt) * gemm_blocks(g->n, plan->nt) < FEW_TASKS &&
+           plan->mt * plan->nt * g->k > MIN_TASK) {
+        if (plan->nt > nr)
+            plan->nt = gemm_round_up(plan->nt / 2, nr);
+        else if (plan->mt > 2 * GEMM_MR)
+            plan->mt = gemm_round_up(plan->mt / 2, GEMM_MR);
+        else
+            break;
+    }
+}
+
+static bool plan_packs_a(const gemm_kernel *kernel, const wk_gemm_args *g)
+{
+    if (g->a.dtype != kernel->dtype)
+        return true;
+    return g->n > 2 * panel_width(kernel) && g->m * g->k * (int64_t)kernel->bytes > SMALL_BYTES;
+}
+
+static bool plan_reads_b(const gemm_kernel *kernel, const wk_gemm_args *g)
+{
+    if (g->pack_b || g->b.dtype != kernel->dtype || g->b.cs != 1)
+        return false;
+    return g->m <= 2 * GEMM_MR || g->k * g->n * (int64_t)kernel->bytes <= SMALL_BYTES;
+}
+
+void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
+{
+    const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(g);
+    *plan = (gemm_plan){.kernel = kernel};
+    plan_tiles(plan, g);
+
+    int64_t k = gemm_max(gemm_blocks(g->k, kernel->pair), 1);
+    plan->ko = gemm_blocks(k, gemm_blocks(k, KO));
+    plan->kc = gemm_blocks(plan->ko, gemm_blocks(plan->ko, KC + KC / 4));
+    int64_t outer = OUTER_BYTES / (plan->ko * (int64_t)kernel->bytes);
+    plan->mo = gemm_min(gemm_round_up(outer, plan->mt), gemm_round_up(g->m, plan->mt));
+    plan->no = gemm_min(gemm_round_up(outer, plan->nt), gemm_round_up(g->n, plan->nt));
+
+    plan->pack_a = plan_packs_a(kernel, g);
+    plan->direct_b = plan_reads_b(kernel, g);
+    plan->share_b = !plan->direct_b && g->m > plan->mt;
+    plan->c_scratch = !gemm_c_in_place(g);
+
+    if (plan->pack_a)
+        plan->a_bytes = (size_t)(plan->mo * plan->ko) * kernel->bytes;
+    if (plan->share_b)
+        plan->b_bytes = (size_t)(plan->no * plan->ko) * kernel->bytes;
+    else
+        plan->slot += (size_t)(plan->kc * panel_width(kernel)) * kernel->bytes;
+    if (plan->c_scratch && k > plan->ko)
+        plan->c_bytes = (size_t)(plan->mo * plan->no) * kernel->bytes;
+    else if (plan->c_scratch)
+        plan->slot += (size_t)(plan->mt * plan->nt) * kernel->bytes;
+    plan->a_bytes = (size_t)gemm_round_up((int64_t)plan->a_bytes, GEMM_ALIGN);
+    plan->b_bytes = (size_t)gemm_round_up((int64_t)plan->b_bytes, GEMM_ALIGN);
+    plan->c_bytes = (size_t)gemm_round_up((int64_t)plan->c_bytes, GEMM_ALIGN);
+    plan->shared = plan->a_bytes + plan->b_bytes + plan->c_bytes;
+    plan->slot = (size_t)gemm_round_up((int64_t)plan->slot, GEMM_ALIGN);
+}
+
+/* ---- One outer block ---- */
+
+typedef struct {
+    const gemm_plan *plan;
+    const wk_gemm_args *g;
+    gemm_packer packer_a, packer_b;
+    char *a, *b, *c; /* packed, and sums that are not in C */
+    gemm_slots slots;
+    int64_t i0, mn, j0, jn; /* rows and columns of C */
+    int64_t q0, qn;         /* packed elements along k */
+} block;
+
+static const char *at(const wk_mat *x, int64_t i, int64_t j)
+{
+    return (const char *)x->data + (i * x->rs + j * x->cs) * (int64_t)wk_bytes(x->dtype);
+}
+
+/* Packs rows [q, q + qn) of columns [j, j + jn) of B. */
+static void pack_b_panel(const block *s, int64_t q, int64_t qn, int64_t j, int64_t jn, char *dst)
+{
+    const wk_gemm_args *g = s->g;
+    const gemm_kernel *kernel = s->plan->kernel;
+    int64_t p = q * kernel->pair, pn = gemm_min(qn * kernel->pair, g->k - p);
+    int64_t width = gemm_round_up(jn, kernel->lanes);
+    if (g->pack_b)
+        g->pack_b(g->pack_ctx, p, pn, j, jn, width, dst);
+    else
+        s->packer_b(dst, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, pn);
+}
+
+static void pack_a_panels(const block *s, int64_t first, int64_t last)
+{
+    const wk_gemm_args *g = s->g;
+    const gemm_kernel *kernel = s->plan->kernel;
+    int64_t p = s->q0 * kernel->pair, pn = gemm_min(s->qn * kernel->pair, g->k - p);
+    for (int64_t i = first * GEMM_MR; i < gemm_min(last * GEMM_MR, s->mn); i += GEMM_MR)
+        s->packer_a(s->a + i * s->qn * (int64_t)kernel->bytes, GEMM_MR, at(&g->a, s->i0 + i, p), g->a.rs,
+                    g->a.cs, gemm_min(GEMM_MR, s->mn - i), pn);
+}
+
+static int64_t pack_tasks_a(const block *s)
+{
+    return s->plan->pack_a ? gemm_blocks(s->mn, PACK_PANELS_A * GEMM_MR) : 0;
+}
+
+static void pack_task(void *ctx, int64_t task)
+{
+    const block *s = ctx;
+    int64_t tasks_a = pack_tasks_a(s), nr = panel_width(s->plan->kernel);
+    if (task < tasks_a) {
+        pack_a_panels(s, task * PACK_PANELS_A, (task + 1) * PACK_PANELS_A);
+        return;
+    }
+    int64_t j = (task - tasks_a) * nr;
+    pack_b_panel(s, s->q0, s->qn, s->j0 + j, gemm_min(nr, s->jn - j),
+                 s->b + j * s->qn * (int64_t)s->plan->kernel->bytes);
+}
+
+static void pack_block(block *s)
+{
+    const gemm_plan *plan = s->plan;
+    int64_t tasks = pack_tasks_a(s);
+    int64_t bytes = (plan->pack_a ? s->mn : 0) * s->qn * (int64_t)plan->kernel->bytes;
+    if (plan->share_b) {
+        tasks += gemm_blocks(s->jn, panel_width(plan->kernel));
+        bytes += s->jn * s->qn * (int64_t)plan->kernel->bytes;
+    }
+    if (bytes > SERIAL_PACK)
+        wk_parallel_for(tasks, pack_task, s);
+    else
+        for (int64_t i = 0; i < tasks; i++)
+            pack_task(s, i);
+}
+
+/* ---- One tile of C ---- */
+
+/* Points t at columns [j, j + cols) of B, from q on, packing them into local if nobody else needs them. */
+static void find_b(const block *s, gemm_tile *t, int64_t q, int64_t j, char *local)
+{
+    const gemm_plan *plan = s->plan;
+    const gemm_kernel *kernel = plan->kernel;
+    t->b_ks = gemm_round_up(t->cols, kernel->lanes);
+    if (plan->share_b) {
+        t->b = s->b + ((j - s->j0) * s->qn + (q - s->q0) * t->b_ks) * (int64_t)kernel->bytes;
+    } else if (plan->direct_b && t->b_ks == t->cols) {
+        t->b = at(&s->g->b, q, j);
+        t->b_ks = s->g->b.rs;
+    } else {
+        pack_b_panel(s, q, t->k, j, t->cols, local);
+        t->b = local;
+    }
+}
+
+static void find_a(const block *s, gemm_tile *t, int64_t q, int64_t i)
+{
+    if (s->plan->pack_a) {
+        t->a = s->a + ((i - s->i0) * s->qn + (q - s->q0) * GEMM_MR) * (int64_t)s->plan->kernel->bytes;
+        t->a_rs = 1;
+        t->a_ks = GEMM_MR;
+    } else {
+        t->a = at(&s->g->a, i, q);
+        t->a_rs = s->g->a.rs;
+        t->a_ks = s->g->a.cs;
+    }
+}
+
+/* Adds up rows [i, i1) and columns [j, j1) into c, over all of the block's k. */
+static void sum_tile(const block *s, int64_t i, int64_t i1, int64_t j, int64_t j1, char *c, int64_t ldc,
+                     bool add, char *local)
+{
+    const gemm_kernel *kernel = s->plan->kernel;
+    int64_t nr = panel_width(kernel), bytes = (int64_t)kernel->bytes, q = s->q0, q1 = s->q0 + s->qn;
+    gemm_tile t = {.ldc = ldc, .add = add};
+    do {
+        t.k = gemm_min(s->plan->kc, q1 - q);
+        for (int64_t jj = j; jj < j1; jj += nr) {
+            t.cols = (int)gemm_min(nr, j1 - jj);
+            find_b(s, &t, q, jj, local);
+            for (int64_t ii = i; ii < i1; ii += GEMM_MR) {
+                t.rows = (int)gemm_min(GEMM_MR, i1 - ii);
+                t.c = c + ((ii - i) * ldc + jj - j) * bytes;
+                find_a(s, &t, q, ii);
+                kernel->tile(&t);
+            }
+        }
+        t.add = true;
+        q += t.k;
+    } while (q < q1);
+}
+
+static void tile_task(void *ctx, int64_t task)
+{
+    block *s = ctx;
+    const gemm_plan *plan = s->plan;
+    const wk_gemm_args *g = s->g;
+    int64_t down = gemm_blocks(s->mn, plan->mt), bytes = (int64_t)plan->kernel->bytes;
+    int64_t i = s->i0 + task % down * plan->mt, i1 = gemm_min(i + plan->mt, s->i0 + s->mn);
+    int64_t j = s->j0 + task / down * plan->nt, j1 = gemm_min(j + plan->nt, s->j0 + s->jn);
+    char *slot = plan->slot ? WK_ISA(gemm_slot_take)(&s->slots) : NULL, *c;
+    int64_t ldc;
+    bool add = s->q0 > 0;
+    if (!plan->c_scratch) {
+        c = (char *)g->c.data + (i * g->c.rs + j) * bytes;
+        ldc = g->c.rs;
+        add |= g->accumulate;
+    } else if (plan->c_bytes) {
+        c = s->c + ((i - s->i0) * plan->no + j - s->j0) * bytes;
+        ldc = plan->no;
+    } else {
+        c = slot + plan->slot - (size_t)(plan->mt * plan->nt * bytes);
+        ldc = plan->nt;
+    }
+    sum_tile(s, i, i1, j, j1, c, ldc, add, slot);
+    if ((s->q0 + s->qn) * plan->kernel->pair >= g->k)
+        WK_ISA(gemm_finish)(g, c, ldc, i, i1 - i, j, j1 - j);
+    if (slot)
+        WK_ISA(gemm_slot_give)(&s->slots, slot);
+}
+
+void WK_ISA(gemm_block_run)(const gemm_plan *plan, const wk_gemm_args *g, char *memory, int slots)
+{
+    const gemm_kernel *kernel = plan->kernel;
+    block s = {.plan = plan, .g = g, .a = memory};
+    s.b = s.a + plan->a_bytes;
+    s.c = s.b + plan->b_bytes;
+    s.packer_a = WK_ISA(gemm_pick_packer)(g->a.dtype, kernel->pair);
+    s.packer_b = WK_ISA(gemm_pick_packer)(g->b.dtype, kernel->pair);
+    WK_ISA(gemm_slots_init)(&s.slots, s.c + plan->c_bytes, plan->slot, slots);
+
+    int64_t k = gemm_blocks(g->k, kernel->pair);
+    for (s.i0 = 0; s.i0 < g->m; s.i0 += plan->mo)
+        for (s.j0 = 0; s.j0 < g->n; s.j0 += plan->no) {
+            s.mn = gemm_min(plan->mo, g->m - s.i0);
+            s.jn = gemm_min(plan->no, g->n - s.j0);
+            s.q0 = 0;
+            do { /* once even when k is 0: C gets its biases */
+                s.qn = gemm_min(plan->ko, k - s.q0);
+                pack_block(&s);
+                wk_parallel_for(gemm_blocks(s.mn, plan->mt) * gemm_blocks(s.jn, plan->nt), tile_task, &s);
+                s.q0 += s.qn;
+            } while (s.q0 < k);
+        }
+}

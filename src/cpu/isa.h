@@ -1,0 +1,26 @@
+/* isa.h: names for the files of this folder, each of which is compiled once for every instruction-set level.
+ *
+ * The build compiles every .c file of src/cpu with WK_ISA_NAME set to base, avx2 or avx512 and the compiler flags of
+ * that level. A symbol that another file uses is written WK_ISA(name) and becomes name_avx512; everything
+ * else is static. device.c picks the level at run time. */
+#ifndef WK_CPU_ISA_H
+#define WK_CPU_ISA_H
+
+#ifndef WK_ISA_NAME
+#define WK_ISA_NAME base
+#endif
+
+#define WK_ISA_JOIN2(a, b) a##_##b
+#define WK_ISA_JOIN(a, b) WK_ISA_JOIN2(a, b)
+#define WK_ISA(name) WK_ISA_JOIN(name, WK_ISA_NAME)
+
+/* Bytes of the widest vector of this level. */
+#if defined(__AVX512F__)
+#define WK_VEC_BYTES 64
+#elif defined(__AVX2__)
+#define WK_VEC_BYTES 32
+#else
+#define WK_VEC_BYTES 16
+#endif
+
+#endif

@@ -1,0 +1,128 @@
+/* lines.c: the engine for ops that work along whole lines of a tensor. */
+#include "core/memory.h"
+#include "core/pool.h"
+#include "wick/ops.h"
+#include "block.h"
+#include "lines.h"
+#include "walk.h"
+
+enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20 };
+
+/* Every tensor as [count lines] x [n]: a walk whose line i begins at element i * n. */
+typedef struct {
+    wk_lines l;
+    wk_walk walk[WK_LINE_TENSORS];
+    int64_t n, count, per_task;
+    bool stream;
+    atomic_bool no_memory;
+} plan;
+
+static void run_line(const plan *p, int64_t line, char *buf)
+{
+    const wk_lines *l = &p->l;
+    const void *in[WK_LINE_TENSORS];
+    void *out[WK_LINE_TENSORS];
+    for (int k = 0; k < l->n_in; k++, buf += p->n * 8)
+        in[k] = WK_ISA(wk_walk_fetch)(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), l->in_compute[k],
+                                      line * p->n, p->n, buf);
+    for (int k = 0; k < l->n_out; k++, buf += p->n * 8) {
+        bool direct = !p->stream && l->out[k]->dtype == wk_compute_dtype(l->out_compute[k]);
+        out[k] = direct ? (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype) : buf;
+    }
+    l->fn(out, in, line, p->n, l->ctx);
+    for (int k = 0; k < l->n_out; k++) {
+        wk_dtype dtype = l->out[k]->dtype;
+        char *to = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(dtype);
+        if (out[k] != to)
+            WK_ISA(wk_block_store)(dtype, l->out_compute[k], out[k], to, p->n, p->stream);
+    }
+}
+
+static void run_task(void *ctx, int64_t task)
+{
+    plan *p = ctx;
+    size_t bytes = (size_t)p->n * 8 * (size_t)(p->l.n_in + p->l.n_out);
+    _Alignas(64) char small[32 << 10];
+    char *buf = bytes <= sizeof small ? small : wk_block_alloc(bytes);
+    if (!buf) {
+        atomic_store(&p->no_memory, true);
+        return;
+    }
+    int64_t begin = task * p->per_task, end = begin + p->per_task < p->count ? begin + p->per_task : p->count;
+    for (int64_t line = begin; line < end; line++)
+        run_line(p, line, buf);
+    if (buf != small)
+        wk_block_free(buf, bytes);
+}
+
+static wk_status run_trailing(const wk_lines *l)
+{
+    const wk_tensor *shape = l->n_in ? l->in[0] : l->out[0];
+    plan p = {.l = *l, .n = 1, .count = 1};
+    for (int d = 0; d < shape->rank; d++)
+        *(l->set >> d & 1 ? &p.n : &p.count) *= shape->shape[d];
+    if (p.n * p.count == 0)
+        return WK_OK;
+    for (int k = 0; k < l->n_in; k++) {
+        int64_t strides[1][WK_MAX_RANK];
+        memcpy(strides[0], l->in[k]->strides, sizeof strides[0]);
+        memcpy(p.walk[k].shape, l->in[k]->shape, sizeof p.walk[k].shape);
+        p.walk[k].rank = wk_shape_coalesce(l->in[k]->rank, p.walk[k].shape, 1, strides);
+        memcpy(p.walk[k].strides, strides[0], sizeof strides[0]);
+    }
+    p.per_task = TASK_ELEMENTS / p.n + 1;
+    p.stream = l->n_out && p.n * p.count * (int64_t)wk_bytes(l->out[0]->dtype) >= STREAM_BYTES;
+    wk_parallel_for((p.count + p.per_task - 1) / p.per_task, run_task, &p);
+    return p.no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory for lines of %lld elements", (long long)p.n)
+                       : WK_OK;
+}
+
+/* The dims of a line, in their order, last: order[i] is where dim i of the result comes from. */
+static bool lines_last(unsigned set, int rank, int *order)
+{
+    int at = 0;
+    for (int which = 0; which < 2; which++) {
+        for (int d = 0; d < rank; d++) {
+            if ((int)(set >> d & 1) == which)
+                order[at++] = d;
+        }
+    }
+    for (int i = 0; i < rank; i++) {
+        if (order[i] != i)
+            return false;
+    }
+    return true;
+}
+
+/* Lines that are not the innermost dims are brought there by a (tiled, fast) copy, and the results back. */
+wk_status WK_ISA(wk_lines_run)(const wk_lines *l)
+{
+    const wk_tensor *shape = l->n_in ? l->in[0] : l->out[0];
+    int order[WK_MAX_RANK], back[WK_MAX_RANK];
+    if (lines_last(l->set, shape->rank, order))
+        return run_trailing(l);
+    wk_lines moved = *l;
+    int lines = __builtin_popcount(l->set);
+    moved.set = ((1u << lines) - 1) << (shape->rank - lines);
+    for (int k = 0; k < l->n_in; k++) {
+        const wk_tensor *t = wk_permute(l->in[k], order);
+        if (!t || !(moved.in[k] = wk_tensor_packed(t)))
+            return wk_error_status();
+    }
+    for (int i = 0; i < shape->rank; i++)
+        back[order[i]] = i;
+    for (int k = 0; k < l->n_out; k++) {
+        moved.out[k] =
+            wk_tensor_new(l->out[k]->storage->device, l->out[k]->dtype, shape->rank, moved.in[0]->shape);
+        if (!moved.out[k])
+            return wk_error_status();
+    }
+    WK_TRY(run_trailing(&moved));
+    for (int k = 0; k < l->n_out; k++) {
+        wk_tensor *t = wk_permute(moved.out[k], back);
+        if (!t)
+            return wk_error_status();
+        WK_TRY(wk_copy_into(l->out[k], t));
+    }
+    return WK_OK;
+}

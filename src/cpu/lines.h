@@ -1,0 +1,31 @@
+/* lines.h: the engine for ops that work along whole lines of a tensor: softmax, norms, scans, sorting.
+ *
+ * A line is the elements of some dims taken together, in row-major order. The engine brings lines of any layout
+ * and dtype to packed values of the compute type and takes the results back; the op is a function on one line. */
+#ifndef WK_CPU_LINES_H
+#define WK_CPU_LINES_H
+
+#include "core/op.h"
+#include "isa.h"
+
+enum { WK_LINE_TENSORS = 4 };
+
+/* in[k], out[k]: the line of each tensor, n values. out may be the same memory as an input's. */
+typedef void (*wk_line_fn)(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx);
+
+typedef struct {
+    const wk_tensor *in[WK_LINE_TENSORS]; /* of one shape */
+    wk_compute in_compute[WK_LINE_TENSORS];
+    int n_in;
+    wk_tensor *out[WK_LINE_TENSORS]; /* packed, of that shape too */
+    wk_compute out_compute[WK_LINE_TENSORS];
+    int n_out;
+    unsigned set; /* the dims that make a line */
+    wk_line_fn fn;
+    const void *ctx;
+} wk_lines;
+
+/* Runs it. Fails only for want of memory. */
+wk_status WK_ISA(wk_lines_run)(const wk_lines *l);
+
+#endif

@@ -1,0 +1,96 @@
+/* map.c: the one strided elementwise loop. */
+#include "core/pool.h"
+#include "block.h"
+#include "map.h"
+#include "walk.h"
+
+enum { TASK_BLOCKS = 16, STREAM_BYTES = 8 << 20, GATHER_LIMIT = 1 << 16 };
+
+typedef struct {
+    const wk_map *m;
+    wk_walk walk[WK_MAP_INPUTS];  /* each in the output's order */
+    bool constant[WK_MAP_INPUTS]; /* one value for the whole call */
+    int64_t count;
+    bool stream;
+} plan;
+
+static const void *fetch(const plan *p, int k, int64_t i, int64_t n, void *buf)
+{
+    const wk_tensor *t = p->m->in[k];
+    return WK_ISA(wk_walk_fetch)(&p->walk[k], t->dtype, wk_ptr(t), p->m->in_compute[k], i, n, buf);
+}
+
+static void run_task(void *ctx, int64_t task)
+{
+    const plan *p = ctx;
+    const wk_map *m = p->m;
+    _Alignas(64) char in_buf[WK_MAP_INPUTS][WK_BLOCK * 8], out_buf[WK_BLOCK * 8];
+    const void *in[WK_MAP_INPUTS];
+    int64_t begin = task * TASK_BLOCKS * WK_BLOCK, end = begin + TASK_BLOCKS * WK_BLOCK;
+    if (end > p->count)
+        end = p->count;
+    size_t out_bytes = wk_bytes(m->out->dtype);
+    bool direct = !p->stream && m->out->dtype == wk_compute_dtype(m->out_compute);
+    for (int k = 0; k < m->n_in; k++) {
+        if (p->constant[k])
+            in[k] = fetch(p, k, begin, end - begin < WK_BLOCK ? end - begin : WK_BLOCK, in_buf[k]);
+    }
+    for (int64_t i = begin; i < end; i += WK_BLOCK) {
+        int64_t n = end - i < WK_BLOCK ? end - i : WK_BLOCK;
+        for (int k = 0; k < m->n_in; k++) {
+            if (!p->constant[k])
+                in[k] = fetch(p, k, i, n, in_buf[k]);
+        }
+        char *out = (char *)wk_ptr(m->out) + i * (int64_t)out_bytes;
+        m->fn(direct ? (void *)out : out_buf, in, n, m->params);
+        if (!direct)
+            WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, out_buf, out, n, p->stream);
+    }
+}
+
+/* Strides of t as seen in the shape of the output: 0 for the dimensions it is broadcast over. */
+static void broadcast_strides(const wk_tensor *t, const wk_tensor *out, int64_t *strides)
+{
+    int lead = out->rank - t->rank;
+    for (int d = 0; d < out->rank; d++)
+        strides[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->strides[d - lead];
+}
+
+/* A large input that is walked across its memory order (a transposed matrix) is cheaper to copy first, through
+ * cache-sized tiles, than to gather. */
+static bool better_packed(const wk_tensor *t)
+{
+    if (t->rank < 2 || wk_count(t) < GATHER_LIMIT || t->strides[t->rank - 1] < 2)
+        return false;
+    for (int d = 0; d + 1 < t->rank; d++) {
+        if (t->strides[d] == 1 && t->shape[d] > 1)
+            return true;
+    }
+    return false;
+}
+
+wk_status WK_ISA(wk_map_run)(const wk_map *given)
+{
+    wk_map packed = *given;
+    const wk_map *m = &packed;
+    for (int k = 0; k < m->n_in; k++) {
+        if (better_packed(m->in[k]) && !(packed.in[k] = wk_tensor_packed(m->in[k])))
+            return wk_error_status();
+    }
+    plan p = {.m = m, .count = wk_count(m->out)};
+    if (p.count == 0)
+        return WK_OK;
+    for (int k = 0; k < m->n_in; k++) {
+        wk_walk *w = &p.walk[k];
+        int64_t strides[1][WK_MAX_RANK];
+        broadcast_strides(m->in[k], m->out, strides[0]);
+        memcpy(w->shape, m->out->shape, sizeof w->shape);
+        w->rank = wk_shape_coalesce(m->out->rank, w->shape, 1, strides);
+        memcpy(w->strides, strides[0], sizeof w->strides);
+        p.constant[k] = w->rank == 0 || (w->rank == 1 && w->strides[0] == 0);
+    }
+    p.stream = p.count * (int64_t)wk_bytes(m->out->dtype) >= STREAM_BYTES;
+    int64_t task = TASK_BLOCKS * WK_BLOCK;
+    wk_parallel_for((p.count + task - 1) / task, run_task, &p);
+    return WK_OK;
+}

@@ -1,0 +1,25 @@
+/* real_f64.h: REAL is double; see real_f32.h. */
+#include "real_undef.h"
+#include "vmath_f64.h"
+
+#define REAL double
+#define REAL_COMPUTE WK_COMPUTE_F64
+#define FN(name) name##_f64
+#define R_ABS fabs
+#define R_SQRT sqrt
+#define R_FLOOR floor
+#define R_CEIL ceil
+#define R_TRUNC trunc
+#define R_COPYSIGN copysign
+#define R_EXP exp
+#define R_EXPM1 expm1
+#define R_LOG log
+#define R_LOG1P log1p
+#define R_TANH tanh
+#define R_SIGMOID wk_sigmoid_f64
+#define R_SOFTPLUS wk_softplus_f64
+#define R_ERF erf
+#define R_SIN sin
+#define R_COS cos
+#define R_POW pow
+#define R_LOWEST (-DBL_MAX)

@@ -1,0 +1,22 @@
+/* real_undef.h: takes back what real_f32.h or real_f64.h defined. No include guard: it is used again and again. */
+#undef REAL
+#undef REAL_COMPUTE
+#undef FN
+#undef R_ABS
+#undef R_SQRT
+#undef R_FLOOR
+#undef R_CEIL
+#undef R_TRUNC
+#undef R_COPYSIGN
+#undef R_EXP
+#undef R_EXPM1
+#undef R_LOG
+#undef R_LOG1P
+#undef R_TANH
+#undef R_SIGMOID
+#undef R_SOFTPLUS
+#undef R_ERF
+#undef R_SIN
+#undef R_COS
+#undef R_POW
+#undef R_LOWEST

@@ -1,0 +1,132 @@
+/* reduce_engine.c: the one reduction engine: which way to walk, how to cut, and the three compute types. */
+#include <float.h>
+#include "core/memory.h"
+#include "core/pool.h"
+#include "block.h"
+#include "reduce.h"
+#include "walk.h"
+
+enum { BLOCK = 1024, COLUMNS = 1024, CHUNK = 1 << 16, COLUMN_CHUNK = 512, TASK_ELEMENTS = 1 << 15 };
+
+typedef struct {
+    wk_walk kept, reduced; /* of x */
+    int64_t outs, n;       /* results; elements of each */
+    int64_t chunk, chunks; /* elements of a chunk; chunks of a result */
+    int64_t units, tasks;  /* chunks that one task folds, when walking rows */
+    bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
+    wk_dtype dtype;
+    int64_t bytes; /* of an element of x */
+    const char *data;
+    wk_tensor *out, *indices;
+} reduce_plan;
+
+#include "real_f32.h"
+#define T float
+#define ACC double
+#define T_COMPUTE WK_COMPUTE_F32
+#define T_ABS fabsf
+#define T_EXP wk_expf
+#define T_NAN(x) ((x) != (x))
+#define T_MIN (-INFINITY)
+#define T_MAX INFINITY
+#include "reduce.inc.h"
+#undef T
+#undef T_COMPUTE
+#undef T_ABS
+#undef T_EXP
+
+#include "real_f64.h"
+#define T double
+#define T_COMPUTE WK_COMPUTE_F64
+#define T_ABS fabs
+#define T_EXP exp
+#include "reduce.inc.h"
+#undef T
+#undef ACC
+#undef T_COMPUTE
+#undef T_ABS
+#undef T_EXP
+#undef T_NAN
+#undef T_MIN
+#undef T_MAX
+
+#undef FN
+#define FN(name) name##_i64
+#define T int64_t
+#define ACC int64_t
+#define T_COMPUTE WK_COMPUTE_I64
+#define T_ABS(x) ((x) < 0 ? -(x) : (x))
+#define T_EXP(x) (x) /* there is no such op on integers */
+#define T_NAN(x) false
+#define T_MIN INT64_MIN
+#define T_MAX INT64_MAX
+#include "reduce.inc.h"
+
+/* Splits x's dimensions into those that stay and those that are reduced, each joined where possible. */
+static void split_dims(const wk_tensor *x, unsigned set, wk_walk *kept, wk_walk *reduced)
+{
+    int64_t strides[2][1][WK_MAX_RANK];
+    wk_walk *walks[2] = {kept, reduced};
+    kept->rank = reduced->rank = 0;
+    for (int d = 0; d < x->rank; d++) {
+        int which = set >> d & 1;
+        wk_walk *w = walks[which];
+        w->shape[w->rank] = x->shape[d];
+        strides[which][0][w->rank++] = x->strides[d];
+    }
+    for (int i = 0; i < 2; i++) {
+        walks[i]->rank = wk_shape_coalesce(walks[i]->rank, walks[i]->shape, 1, strides[i]);
+        memcpy(walks[i]->strides, strides[i][0], sizeof walks[i]->strides);
+    }
+}
+
+static int64_t walk_count(const wk_walk *w) { return wk_shape_count(w->rank, w->shape); }
+
+static void plan_cuts(reduce_plan *p)
+{
+    const wk_walk *k = &p->kept, *r = &p->reduced;
+    bool side_by_side = k->rank > 0 && k->strides[k->rank - 1] == 1 && k->shape[k->rank - 1] >= 16;
+    p->by_columns = side_by_side && !(r->rank > 0 && r->strides[r->rank - 1] == 1);
+    p->chunk = p->by_columns ? COLUMN_CHUNK : CHUNK;
+    p->chunks = p->n ? (p->n + p->chunk - 1) / p->chunk : 1;
+    if (p->by_columns) {
+        int64_t width = k->shape[k->rank - 1];
+        p->tasks = p->outs / width * ((width + COLUMNS - 1) / COLUMNS) * p->chunks;
+        return;
+    }
+    int64_t unit = p->n < p->chunk ? p->n : p->chunk;
+    p->units = TASK_ELEMENTS / (unit + 16) + 1;
+    p->tasks = (p->outs * p->chunks + p->units - 1) / p->units;
+}
+
+wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, const wk_tensor *center,
+                            wk_tensor *out, wk_tensor *indices)
+{
+    reduce_plan p = {.dtype = x->dtype,
+                     .bytes = (int64_t)wk_bytes(x->dtype),
+                     .data = wk_ptr(x),
+                     .out = out,
+                     .indices = indices};
+    split_dims(x, set, &p.kept, &p.reduced);
+    p.outs = walk_count(&p.kept);
+    p.n = walk_count(&p.reduced);
+    if (p.outs == 0)
+        return WK_OK;
+    plan_cuts(&p);
+    switch (wk_dtypes[x->dtype].compute) {
+    case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
+    case WK_COMPUTE_F64: return reduce_f64(&p, how, center);
+    default: return reduce_i64(&p, how, center);
+    }
+}
+
+wk_status WK_ISA(wk_sum_to)(const wk_tensor *x, wk_tensor *out)
+{
+    int lead = x->rank - out->rank;
+    unsigned set = 0;
+    for (int d = 0; d < x->rank; d++) {
+        if (d < lead || (out->shape[d - lead] == 1 && x->shape[d] != 1))
+            set |= 1u << d;
+    }
+    return WK_ISA(wk_reduce)(WK_R_SUM, x, set, NULL, out, NULL);
+}

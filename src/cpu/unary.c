@@ -1,0 +1,220 @@
+/* unary.c: ops on one tensor, their gradients, and fill and arange. */
+#include "ops/unary.h"
+#include "core/families.h"
+#include "activation.h"
+#include "map.h"
+
+/* The op's numbers as the formulas take them, for both kinds of compute type. */
+typedef struct {
+    double f[3];
+    int64_t i[3];
+} numbers;
+
+#include "real_f32.h"
+#include "unary.inc.h"
+#include "real_f64.h"
+#include "unary.inc.h"
+
+/* The ones integers have. Sums and products are taken without a sign, where wrapping is defined. */
+#define INTEGER(name, formula) \
+    static void name##_i64(void *out, const void *const *in, int64_t n, const void *params) \
+    { \
+        const int64_t *xs = in[0]; \
+        int64_t *ys = out; \
+        const numbers *p = params; \
+        int64_t a = p->i[0], b = p->i[1]; \
+        (void)a, (void)b; \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        { \
+            int64_t x = xs[i]; \
+            ys[i] = formula; \
+        } \
+    }
+INTEGER(neg, (int64_t) - (uint64_t)x)
+INTEGER(abs, x < 0 ? (int64_t) - (uint64_t)x : x)
+INTEGER(sign, (x > 0) - (x < 0))
+INTEGER(clamp, x<a ? a : x> b ? b : x)
+INTEGER(affine, (int64_t)((uint64_t)x *(uint64_t)a + (uint64_t)b))
+#undef INTEGER
+
+/* A number of the call in the call's dtype, as the contract asks for affine; clamp's ends likewise. Given as an
+ * integer it wraps into an integer dtype, given as a fraction it is cut. */
+static void number_of(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
+{
+    char element[8];
+    bool whole = s->f == (double)s->i && fabs(s->f) < 0x1p63;
+    if (wk_is_float(dtype) || !whole)
+        wk_store_f64(dtype, element, s->f);
+    else
+        wk_store_i64(dtype, element, s->i);
+    *f = wk_load_f64(dtype, element);
+    *i = wk_is_float(dtype) ? 0 : wk_load_i64(dtype, element);
+}
+
+/* Clamp's ends saturate instead: a bound outside the dtype's range leaves that end open. */
+static void bound_of(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
+{
+    *f = s->f;
+    *i = s->i;
+    if (wk_is_float(dtype))
+        number_of(dtype, s, f, i);
+}
+
+static void raw_number(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
+{
+    (void)dtype;
+    *f = s->f;
+    *i = s->i;
+}
+
+/* A formula for each compute type (NULL where the op takes none such), and how it sees its numbers. */
+typedef struct {
+    wk_block_fn fn[3];
+    void (*number)(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i);
+} unary_row;
+
+static wk_status run_map(wk_call *c)
+{
+    const unary_row *row = c->impl->data;
+    const wk_unary_params *p = c->params;
+    wk_compute compute = wk_dtypes[c->dtype].compute;
+    numbers n = {0};
+    const wk_scalar *given[3] = {p ? &p->a : NULL, p ? &p->b : NULL, p ? &p->c : NULL};
+    for (int i = 0; p && i < 3; i++)
+        row->number(c->dtype, given[i], &n.f[i], &n.i[i]);
+    wk_map m = {.in = {c->in[0], c->in[1]},
+                .in_compute = {compute, compute},
+                .n_in = c->in[1] ? 2 : 1,
+                .out = c->out[0],
+                .out_compute = compute,
+                .fn = row->fn[compute],
+                .params = &n};
+    return WK_ISA(wk_map_run)(&m);
+}
+
+/* ---- for other families ---- */
+
+wk_block_fn WK_ISA(wk_activation_block)(int64_t act, wk_compute compute)
+{
+    static const wk_block_fn fns[][2] = {[WK_ACT_RELU] = {relu_f32, relu_f64},
+                                         [WK_ACT_GELU] = {gelu_f32, gelu_f64},
+                                         [WK_ACT_GELU_ERF] = {gelu_erf_f32, gelu_erf_f64},
+                                         [WK_ACT_SILU] = {silu_f32, silu_f64}};
+    return act == WK_ACT_NONE ? NULL : fns[act][compute];
+}
+
+void WK_ISA(wk_activation_row)(void *row, int64_t n, const void *ctx)
+{
+    static const numbers none;
+    const wk_activation_ctx *act = ctx;
+    act->fn(row, (const void *const[]){row}, n, &none);
+}
+
+const wk_tensor *WK_ISA(wk_compute_copy)(const wk_tensor *t)
+{
+    wk_compute compute = wk_dtypes[t->dtype].compute;
+    if (t->dtype == wk_compute_dtype(compute))
+        return wk_tensor_packed(t);
+    return wk_cast(t, wk_compute_dtype(compute));
+}
+
+/* ---- cast: the conversion is the engine's ---- */
+
+static void copy_words(void *out, const void *const *in, int64_t n, const void *bytes)
+{
+    if (out != in[0])
+        memcpy(out, in[0], (size_t)n * *(const size_t *)bytes);
+}
+
+/* Wide enough for both sides, so that no step of the way rounds: float to float through the wider, integers
+ * exactly, float to integer through the float. */
+static wk_compute cast_through(wk_dtype from, wk_dtype to)
+{
+    if (wk_is_float(from) || !wk_is_float(to))
+        return wk_dtypes[from].compute;
+    bool exact_in_f32 = wk_bytes(from) <= 2;
+    return exact_in_f32 && to != WK_F64 ? WK_COMPUTE_F32 : WK_COMPUTE_I64;
+}
+
+static wk_status run_cast(wk_call *c)
+{
+    wk_compute compute = cast_through(c->in[0]->dtype, c->out[0]->dtype);
+    size_t bytes = wk_compute_bytes(compute);
+    wk_map m = {.in = {c->in[0]},
+                .in_compute = {compute},
+                .n_in = 1,
+                .out = c->out[0],
+                .out_compute = compute,
+                .fn = copy_words,
+                .params = &bytes};
+    return WK_ISA(wk_map_run)(&m);
+}
+
+/* ---- fill, arange ---- */
+
+/* One element, over and over. */
+static void fill_words(void *out, const void *const *in, int64_t n, const void *params)
+{
+    const int64_t *word = params;
+    int64_t *ys = out;
+    (void)in;
+    for (int64_t i = 0; i < n; i++)
+        ys[i] = *word;
+}
+
+static wk_status run_fill(wk_call *c)
+{
+    const wk_fill_params *p = c->params;
+    double f;
+    union {
+        int64_t i;
+        double f;
+    } word;
+    number_of(c->dtype, &p->value, &f, &word.i);
+    if (wk_is_float(c->dtype))
+        word.f = f;
+    wk_compute compute = wk_is_float(c->dtype) ? WK_COMPUTE_F64 : WK_COMPUTE_I64;
+    wk_map m = {.out = c->out[0], .out_compute = compute, .fn = fill_words, .params = &word};
+    return WK_ISA(wk_map_run)(&m);
+}
+
+/* start + i * step from the index itself, so that no error adds up. */
+static wk_status run_arange(wk_call *c)
+{
+    const wk_arange_params *p = c->params;
+    char *out = wk_ptr(c->out[0]);
+    size_t bytes = wk_bytes(c->dtype);
+    bool whole = p->start.f == (double)p->start.i && p->step.f == (double)p->step.i;
+    for (int64_t i = 0; i < c->out[0]->shape[0]; i++) {
+        if (whole)
+            wk_store_i64(c->dtype, out + (size_t)i * bytes,
+                         (int64_t)((uint64_t)p->start.i + (uint64_t)i * (uint64_t)p->step.i));
+        else
+            wk_store_f64(c->dtype, out + (size_t)i * bytes, p->start.f + (double)i * p->step.f);
+    }
+    return WK_OK;
+}
+
+/* ---- the list ---- */
+
+#define ROW(name, integer, number) \
+    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, number}}, \
+        {#name "_backward", "simd", run_map, NULL, \
+         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, number}},
+#define FLOAT_ROW(name) ROW(name, NULL, raw_number)
+
+const wk_impl WK_ISA(wk_cpu_unary)[] = {
+    /* clang-format off */
+    ROW(neg, neg_i64, raw_number) ROW(abs, abs_i64, raw_number) ROW(sign, sign_i64, raw_number)
+    ROW(clamp, clamp_i64, bound_of) ROW(affine, affine_i64, number_of)
+    FLOAT_ROW(exp) FLOAT_ROW(log) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(sqr) FLOAT_ROW(recip) FLOAT_ROW(sin)
+    FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) FLOAT_ROW(relu)
+    FLOAT_ROW(silu) FLOAT_ROW(sigmoid) FLOAT_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
+    FLOAT_ROW(hard_swish) FLOAT_ROW(hard_sigmoid) FLOAT_ROW(relu6) FLOAT_ROW(leaky_relu) FLOAT_ROW(elu)
+    FLOAT_ROW(power) FLOAT_ROW(powf)
+    /* clang-format on */
+    {"cast", "simd", run_cast, NULL, NULL},
+    {"fill", "simd", run_fill, NULL, NULL},
+    {"arange", "simd", run_arange, NULL, NULL},
+    {0},
+};

@@ -1,0 +1,16 @@
+/* vmath_f64.h: the functions of vmath.h that libm lacks in double. */
+#ifndef WK_CPU_VMATH_F64_H
+#define WK_CPU_VMATH_F64_H
+
+#include <math.h>
+
+/* exp(-|x|) never overflows; both ends come out exact. */
+static inline double wk_sigmoid_f64(double x)
+{
+    double e = exp(-fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+static inline double wk_softplus_f64(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+
+#endif

@@ -1,0 +1,34 @@
+/* walk.h: going through the elements of a strided view in order, a block at a time. */
+#ifndef WK_CPU_WALK_H
+#define WK_CPU_WALK_H
+
+#include "core/tensor.h"
+#include "isa.h"
+
+/* A view whose dimensions have been joined where they can be; rank 0 is one element. */
+typedef struct {
+    int rank;
+    int64_t shape[WK_MAX_RANK], strides[WK_MAX_RANK];
+} wk_walk;
+
+/* Where element i of the walk is, in elements from the first; *inner is its place in the last dimension. */
+static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner)
+{
+    int64_t offset = 0;
+    *inner = 0;
+    for (int d = w->rank - 1; d >= 0; d--) {
+        int64_t at = d ? i % w->shape[d] : i;
+        i /= w->shape[d];
+        offset += at * w->strides[d];
+        if (d == w->rank - 1)
+            *inner = at;
+    }
+    return offset;
+}
+
+/* Elements [i, i + n) of the walk from base, as packed values of the compute type: where they lie, when that is
+ * what they are, else in buf. */
+const void *WK_ISA(wk_walk_fetch)(const wk_walk *w, wk_dtype dtype, const void *base, wk_compute compute,
+                                  int64_t i, int64_t n, void *buf);
+
+#endif

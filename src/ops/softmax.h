@@ -1,0 +1,12 @@
+/* softmax.h: what front end and kernels of softmax share. */
+#ifndef WK_OPS_SOFTMAX_H
+#define WK_OPS_SOFTMAX_H
+
+#include "core/op.h"
+
+typedef struct {
+    wk_list dims;
+    int64_t mode; /* wk_softmax_mode */
+} wk_softmax_params;
+
+#endif

@@ -1,0 +1,6 @@
+/* ref.c: the reference implementations: the formula and nothing else, in f64. What is fast elsewhere is measured
+ * against these. */
+#include "core/families.h"
+#include "ref.h"
+
+const wk_impl *const wk_ref_families[] = {wk_ref_matmul, NULL};
