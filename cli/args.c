@@ -76,15 +76,19 @@ static int take_option(const arg_option *options, int argc, char **argv, int *i)
     const arg_option *o = strncmp(arg, "--", 2) == 0 ? find_option(options, name, length) : NULL;
     if (!o)
         return args_usage(argv[0], "no option '%s'", arg);
-    if (!o->value) {
-        if (name[length])
-            return args_usage(argv[0], "--%s takes no value", o->name);
+    if (o->flag) {
         *o->flag = true;
-        return ARGS_GO;
+        return name[length] ? args_usage(argv[0], "--%s takes no value", o->name) : ARGS_GO;
     }
     if (!name[length] && *i + 1 == argc)
         return args_usage(argv[0], "--%s: expected a value", o->name);
-    *o->value = name[length] ? name + length + 1 : argv[++*i];
+    const char *value = name[length] ? name + length + 1 : argv[++*i];
+    if (o->value)
+        *o->value = value;
+    else if (o->list->n == ARGS_LIST)
+        return args_usage(argv[0], "--%s: expected at most %d of them", o->name, ARGS_LIST);
+    else
+        o->list->items[o->list->n++] = value;
     return ARGS_GO;
 }
 

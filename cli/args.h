@@ -7,14 +7,23 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_UNSUPPORTED = 3, ARGS_GO = -1 };
 
-/* --name TEXT where value is there, else the switch --name. A list of them ends with an empty one. */
+/* The values of an option that may be given several times. */
+enum { ARGS_LIST = 64 };
+typedef struct {
+    const char *items[ARGS_LIST];
+    int n;
+} arg_list;
+
+/* One of three kinds: --name TEXT into value, --name TEXT appended to list, the switch --name into flag. An array of
+ * them ends with an empty one. */
 typedef struct {
     const char *name;
     const char **value;
     bool *flag;
+    arg_list *list;
 } arg_option;
 
-/* Takes the options out of argv, wherever they stand, and leaves the other arguments, argv[0] among them, in
+/* Takes the options out of argv, wherever they stand, and leaves the other arguments, argv[0], the command's name, among them, in
  * their order. `--name=TEXT` is fine too, and `--` ends the options. Returns ARGS_GO, or the status to exit
  * with: 0 after printing the help text (--help or -h), 2 after saying what is wrong. */
 int args_parse(const char *help, const arg_option *options, int *argc, char **argv);

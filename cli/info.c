@@ -8,7 +8,7 @@
 #include "cli.h"
 
 static const char help[] =
-    "Usage: wick info [--json]\n"
+    "usage: wick info [--json]\n"
     "\n"
     "Shows wick's version, the threads and the instruction-set level of the CPU, and every device with its\n"
     "memory. The environment can lower the first two: WICK_THREADS=2, WICK_ISA=avx2.\n"
@@ -89,7 +89,7 @@ static int print_json(void)
 int cmd_info(int argc, char **argv)
 {
     bool json = false;
-    const arg_option options[] = {{"json", NULL, &json}, {0}};
+    const arg_option options[] = {{"json", .flag = &json}, {0}};
     int status = args_parse(help, options, &argc, argv);
     if (status != ARGS_GO)
         return status;

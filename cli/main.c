@@ -12,14 +12,14 @@ static const struct {
     {"info", "this machine: devices, memory, what wick found", cmd_info},
     {"ops", "the op table: dtypes, parameters, implementations", cmd_ops},
     {"op", "run one op on files", cmd_op},
-    {"check", "prove that every op is right on this machine", cmd_check},
-    {"bench", "measure the ops", cmd_bench},
+    {"check", "prove that a device computes right", cmd_check},
+    {"bench", "measure how fast it is", cmd_bench},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void)
 {
-    printf("wick %s: neural-network ops on AMD GPUs, NVIDIA GPUs and the CPU\n\nUsage: wick COMMAND ...\n\n",
+    printf("wick %s: neural-network ops on AMD GPUs, NVIDIA GPUs and the CPU\n\nusage: wick COMMAND ...\n\n",
            wk_version());
     for (int i = 0; i < COMMANDS; i++)
         printf("  %-8s %s\n", commands[i].name, commands[i].summary);

@@ -11,7 +11,7 @@
 #include "cli.h"
 
 static const char help[] =
-    "Usage: wick op NAME IN OUT [PARAM=VALUE ...] [--device D] [--impl I] [--threads N]\n"
+    "usage: wick op NAME IN OUT [PARAM=VALUE ...] [--device D] [--impl I] [--threads N]\n"
     "       wick op --batch FILE [--device D] [--impl I] [--threads N]\n"
     "\n"
     "Runs the op NAME (see `wick ops`) on the tensors of the safetensors file IN, which carry the names of "
@@ -386,7 +386,7 @@ static int split(char *line, char **words)
 static int run_words(const request *defaults, int n, char **words)
 {
     request r = *defaults;
-    const arg_option options[] = {{"device", &r.device, NULL}, {"impl", &r.impl, NULL}, {0}};
+    const arg_option options[] = {{"device", .value = &r.device}, {"impl", .value = &r.impl}, {0}};
     int argc = n + 1;
     words[0] = "op";
     if (n < 0)
@@ -440,10 +440,10 @@ int cmd_op(int argc, char **argv)
     request r = {0};
     const char *batch = NULL, *threads = NULL;
     long n = 0;
-    const arg_option options[] = {{"device", &r.device, NULL},
-                                  {"impl", &r.impl, NULL},
-                                  {"threads", &threads, NULL},
-                                  {"batch", &batch, NULL},
+    const arg_option options[] = {{"device", .value = &r.device},
+                                  {"impl", .value = &r.impl},
+                                  {"threads", .value = &threads},
+                                  {"batch", .value = &batch},
                                   {0}};
     int status = args_parse(help, options, &argc, argv);
     if (status != ARGS_GO)

@@ -5,7 +5,7 @@
 #include "args.h"
 #include "cli.h"
 
-static const char help[] = "Usage: wick ops [NAME ...] [--json | --names]\n"
+static const char help[] = "usage: wick ops [NAME ...] [--json | --names]\n"
                            "\n"
                            "Lists the ops: name, dtypes, implementations of each kind of device (the first "
                            "that takes a call runs it),\n"
@@ -357,7 +357,7 @@ static void add_chosen(wk_text *t, int argc, char **argv, bool names_only)
 int cmd_ops(int argc, char **argv)
 {
     bool json = false, names = false;
-    const arg_option options[] = {{"json", NULL, &json}, {"names", NULL, &names}, {0}};
+    const arg_option options[] = {{"json", .flag = &json}, {"names", .flag = &names}, {0}};
     int status = args_parse(help, options, &argc, argv);
     if (status != ARGS_GO)
         return status;
