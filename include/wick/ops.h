@@ -19,5 +19,6 @@
 #include "copy.h"
 #include "softmax.h"
 #include "rope.h"
+#include "attention.h"
 
 #endif
