@@ -18,5 +18,7 @@
 #include "matmul.h"
 #include "copy.h"
 #include "softmax.h"
+#include "rope.h"
+#include "attention.h"
 
 #endif
