@@ -19,5 +19,8 @@
 #include "copy.h"
 #include "softmax.h"
 #include "random.h"
+#include "loss.h"
+#include "ctc.h"
+#include "optim.h"
 
 #endif
