@@ -20,5 +20,9 @@
 #include "softmax.h"
 #include "rope.h"
 #include "attention.h"
+#include "random.h"
+#include "loss.h"
+#include "ctc.h"
+#include "optim.h"
 
 #endif
