@@ -40,7 +40,7 @@ const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g)
     if (g->c.dtype == WK_F64)
         return &kernel_f64;
 #ifdef __AVX512F__
-    if (g->a.dtype == WK_BF16 && !g->pack_b && have_bf16_dot())
+    if (g->a.dtype == WK_BF16 && (!g->pack_b || g->pack_b_pairs) && have_bf16_dot())
         return &kernel_bf16;
 #endif
     return &kernel_f32;
