@@ -24,5 +24,6 @@
 #include "loss.h"
 #include "ctc.h"
 #include "optim.h"
+#include "conv.h"
 
 #endif
