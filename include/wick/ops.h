@@ -18,5 +18,6 @@
 #include "matmul.h"
 #include "copy.h"
 #include "softmax.h"
+#include "pool.h"
 
 #endif
