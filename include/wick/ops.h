@@ -19,5 +19,6 @@
 #include "copy.h"
 #include "softmax.h"
 #include "pool.h"
+#include "resample.h"
 
 #endif
