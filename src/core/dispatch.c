@@ -198,16 +198,22 @@ static wk_status check_given(const wk_call *c, int i)
     return WK_OK;
 }
 
+static bool same_view(const wk_tensor *a, const wk_tensor *b)
+{
+    return wk_ptr(a) == wk_ptr(b) && a->dtype == b->dtype &&
+           wk_shape_equal(a->rank, a->shape, b->rank, b->shape) &&
+           memcmp(a->strides, b->strides, (size_t)a->rank * sizeof *a->strides) == 0;
+}
+
 /* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
  * memory with is the very same view. */
 static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
 {
-    if (!wk_is_packed(given))
+    if (!c->op->any_output && !wk_is_packed(given))
         return false;
     for (int i = 0; i < WK_MAX_IN; i++) {
         const wk_tensor *t = c->in[i];
-        if (t && wk_tensor_overlap(t, given) &&
-            !(wk_ptr(t) == wk_ptr(given) && wk_is_packed(t) && t->dtype == given->dtype))
+        if (t && wk_tensor_overlap(t, given) && !same_view(t, given))
             return false;
     }
     return true;

@@ -99,6 +99,7 @@ struct wk_op {
     wk_slot in[WK_MAX_IN], out[WK_MAX_OUT];
     wk_param params[WK_MAX_PARAMS];
     wk_status (*infer)(wk_call *);
+    bool any_output; /* implementations write given outputs of any layout, not only packed ones */
     /* The name of tail input i into buf, or NULL when there are no more of them; see WK_TAIL. */
     const char *(*tail_name)(const void *params, int i, char *buf, size_t room);
     /* By convention NAME_backward is the gradient: its inputs carry the names of NAME's inputs and outputs, its
@@ -152,6 +153,9 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
 wk_status wk_params_complete(const wk_op *op, unsigned seen);
 /* Public options to a parameter struct of the same fields: a field that is all zero gets its fallback. */
 void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size);
+
+/* Bytes of a parameter's field. */
+size_t wk_param_bytes(const wk_param *p);
 
 /* The parameters of a call, typed. */
 #define WK_PARAMS(c, type) ((const type *)(c)->params)

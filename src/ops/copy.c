@@ -22,7 +22,7 @@ wk_op wk_ops_copy[] = {
                  .dtypes = WK_ALL,
                  .in = {{"x", 0, 0}},
                  .out = {{"y", 0, 0}},
-                 .infer = infer_copy,
+                 .infer = infer_copy, .any_output = true,
                  .samples = copy_samples,
                  .errors = copy_errors},
     {0},
