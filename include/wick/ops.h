@@ -25,5 +25,7 @@
 #include "ctc.h"
 #include "optim.h"
 #include "conv.h"
+#include "pool.h"
+#include "resample.h"
 
 #endif
