@@ -42,7 +42,7 @@ static double error_of(double got, double want, double scale)
     if (isinf(got) || isinf(want))
         return INFINITY;
     /* Samples are of the order of 1: what is far below that is what is left where terms cancel. */
-    return fabs(got - want) / (fabs(want) + 0.1 * scale + 1e-6);
+    return fabs(got - want) / (fabs(want) + 0.5 * scale + 1e-6);
 }
 
 /* The tensor's elements as doubles, rounded to `as` first; NULL with an error. */
