@@ -269,8 +269,9 @@ static wk_status widen(const wk_slot *slot, wk_dtype dtype, const wk_tensor *fro
 {
     if (!from)
         return WK_OK;
-    /* A slot of any dtype (a mask) follows where the sample had it follow. */
-    bool follows = slot->flags & WK_ANY ? wk_is_float(dtype) && from->dtype == dtype : !slot->dtypes;
+    /* A slot of any dtype (a mask, an optimizer's state) follows where it holds what T or S stand for. */
+    bool stands = wk_is_float(dtype) && (from->dtype == dtype || from->dtype == wk_stat_dtype(dtype));
+    bool follows = slot->flags & WK_ANY ? stands : !slot->dtypes;
     wk_tensor *host = wk_to(from, wk_cpu());
     *to = host && follows ? wk_cast(host, WK_F64) : host;
     return *to ? WK_OK : wk_error_status();
