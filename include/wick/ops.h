@@ -20,5 +20,6 @@
 #include "softmax.h"
 #include "pool.h"
 #include "resample.h"
+#include "norm.h"
 
 #endif
