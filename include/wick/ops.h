@@ -27,5 +27,6 @@
 #include "conv.h"
 #include "pool.h"
 #include "resample.h"
+#include "norm.h"
 
 #endif
