@@ -12,12 +12,12 @@
  *
  *   element i of a tensor (row-major)    takes
  *   dropout masks, of any dtype          word i of plane 0; it is dropped where word < p 2^32
- *   uniform f32, f16, bf16               the top 24 bits of word i of plane 0; f16, bf16: 11, 8 significant bits
+ *   uniform f32, f16, bf16               the top 24 bits of word i of plane 0
  *   uniform f64                          (word i of plane 0) << 32 | (word i of plane 1), the top 53 bits of it
  *   normals: the pair 2 j, 2 j + 1       the pair's words of plane 0, and for f64 of plane 1, for two uniforms
  *
- * So a seed gives the same numbers in every dtype, as near as that has them. Uniforms are cut to the dtype, not rounded,
- * and stay below 1.
+ * So a seed gives the same numbers in every dtype, as near as that has them. Uniforms u become low + u (high - low) in
+ * f32 or f64, and f16 and bf16 cut that to their significand instead of rounding it: u itself stays below 1.
  *
  * The C library's log, sin and cos differ from device to device. Those here use +, -, *, / and sqrt of double
  * only, each rounded on its own: a file that makes normals, or scales uniforms, is compiled without contraction
@@ -97,15 +97,16 @@ static inline double wk_dropout_scale(double p) { return p < 1 ? 1 / (1 - p) : 0
 
 /* ---- Uniforms in [0, 1) ---- */
 
-/* cut: how many of a float's last bits the dtype lacks: 0 for f32, 13 for f16, 16 for bf16. */
-static inline float wk_uniform_f32(uint32_t word, int cut)
+static inline float wk_uniform_f32(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
+
+/* Sets a float's last n bits to 0: 13 for f16, 16 for bf16. */
+static inline float wk_cut_f32(float v, int n)
 {
-    float u = (float)(int32_t)(word >> 8) * 0x1p-24f;
     uint32_t bits;
-    memcpy(&bits, &u, 4);
-    bits = bits >> cut << cut;
-    memcpy(&u, &bits, 4);
-    return u;
+    memcpy(&bits, &v, 4);
+    bits = bits >> n << n;
+    memcpy(&v, &bits, 4);
+    return v;
 }
 
 /* high from plane 0, low from plane 1. */

@@ -10,7 +10,7 @@
 typedef struct {
     uint64_t seed, offset;
     double a, b;
-    int cut; /* see wk_uniform_f32 */
+    int cut; /* the bits of a float that the dtype lacks */
 } numbers;
 
 static void rand_f32(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
@@ -21,7 +21,7 @@ static void rand_f32(void *const *out, const void *const *in, int64_t first, int
     (void)in;
     wk_random_words(p->seed, p->offset, (uint64_t)first, n, w);
     for (int64_t i = 0; i < n; i++)
-        y[i] = low + wk_uniform_f32(w[i], p->cut) * range;
+        y[i] = wk_cut_f32(low + wk_uniform_f32(w[i]) * range, p->cut);
 }
 
 static void rand_f64(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
