@@ -158,6 +158,8 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
+        if (op->in[i].flags & WK_TAIL && !(op->in[i].flags & WK_OPTIONAL) && c->n_tail == 0)
+            return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));
     }
@@ -198,16 +200,34 @@ static wk_status check_given(const wk_call *c, int i)
     return WK_OK;
 }
 
-/* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
- * memory with is the very same view. */
-static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
+static bool same_view(const wk_tensor *a, const wk_tensor *b)
 {
-    if (!wk_is_packed(given))
+    bool same = wk_ptr(a) == wk_ptr(b) && a->dtype == b->dtype;
+    if (!same || !wk_shape_equal(a->rank, a->shape, b->rank, b->shape))
+        return false;
+    for (int d = 0; d < a->rank; d++)
+        same &= a->strides[d] == b->strides[d] || a->shape[d] <= 1;
+    return same;
+}
+
+/* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
+ * memory with is the very same view. Ops that update are more liberal with layouts and less with inputs. */
+static bool in_place_is_safe(const wk_call *c, int out)
+{
+    const wk_tensor *given = c->out[out];
+    bool update = c->op->out[out].flags & WK_UPDATE;
+    if (!update && !wk_is_packed(given))
         return false;
     for (int i = 0; i < WK_MAX_IN; i++) {
         const wk_tensor *t = c->in[i];
-        if (t && wk_tensor_overlap(t, given) &&
-            !(wk_ptr(t) == wk_ptr(given) && wk_is_packed(t) && t->dtype == given->dtype))
+        if (!t || !wk_tensor_overlap(t, given))
+            continue;
+        if (update ? !(c->op->in[i].flags & WK_UPDATE) || !same_view(t, given)
+                   : wk_ptr(t) != wk_ptr(given) || !wk_is_packed(t) || t->dtype != given->dtype)
+            return false;
+    }
+    for (int i = 0; i < c->n_tail; i++) {
+        if (wk_tensor_overlap(c->tail[i], given))
             return false;
     }
     return true;
@@ -277,7 +297,7 @@ static wk_status run_with_outputs(wk_call *c)
         if (!c->out[i])
             continue;
         WK_TRY(check_given(c, i));
-        if (!in_place_is_safe(c, c->out[i])) {
+        if (!in_place_is_safe(c, i)) {
             given[i] = c->out[i];
             c->out[i] = NULL;
         }

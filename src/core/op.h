@@ -37,6 +37,9 @@ enum {
     WK_ANY = 4,      /* any dtype: infer looks */
     WK_SKIP = 16,    /* output: a C caller may leave it out (a gradient that nobody needs) */
     WK_TAIL = 8,     /* the last input slot: any number of tensors, named by op->tail_name */
+    /* For ops that change a part of an input. Output: one that is given may have any layout. Input: it may be
+     * the very view that is given as the output; other inputs that share its memory are kept apart by a copy. */
+    WK_UPDATE = 32,
 };
 
 /* The dtype of a slot: the call's (dtypes = 0, no flag), one of a set, or by flag. */
