@@ -202,28 +202,24 @@ static wk_status check_given(const wk_call *c, int i)
 
 static bool same_view(const wk_tensor *a, const wk_tensor *b)
 {
-    bool same = wk_ptr(a) == wk_ptr(b) && a->dtype == b->dtype;
-    if (!same || !wk_shape_equal(a->rank, a->shape, b->rank, b->shape))
-        return false;
-    for (int d = 0; d < a->rank; d++)
-        same &= a->strides[d] == b->strides[d] || a->shape[d] <= 1;
-    return same;
+    return wk_ptr(a) == wk_ptr(b) && a->dtype == b->dtype &&
+           wk_shape_equal(a->rank, a->shape, b->rank, b->shape) &&
+           memcmp(a->strides, b->strides, (size_t)a->rank * sizeof *a->strides) == 0;
 }
 
 /* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
- * memory with is the very same view. Ops that update are more liberal with layouts and less with inputs. */
-static bool in_place_is_safe(const wk_call *c, int out)
+ * memory with is the very same view, and the one that is updated where an op says so. */
+static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
 {
-    const wk_tensor *given = c->out[out];
-    bool update = c->op->out[out].flags & WK_UPDATE;
-    if (!update && !wk_is_packed(given))
+    unsigned updated = 0;
+    if (!c->op->any_output && !wk_is_packed(given))
         return false;
+    for (int i = 0; i < WK_MAX_IN; i++)
+        updated |= c->op->in[i].flags & WK_UPDATE ? 1u << i : 0;
     for (int i = 0; i < WK_MAX_IN; i++) {
         const wk_tensor *t = c->in[i];
-        if (!t || !wk_tensor_overlap(t, given))
-            continue;
-        if (update ? !(c->op->in[i].flags & WK_UPDATE) || !same_view(t, given)
-                   : wk_ptr(t) != wk_ptr(given) || !wk_is_packed(t) || t->dtype != given->dtype)
+        bool may_be_same = !updated || updated >> i & 1;
+        if (t && wk_tensor_overlap(t, given) && !(may_be_same && same_view(t, given)))
             return false;
     }
     for (int i = 0; i < c->n_tail; i++) {
@@ -297,7 +293,7 @@ static wk_status run_with_outputs(wk_call *c)
         if (!c->out[i])
             continue;
         WK_TRY(check_given(c, i));
-        if (!in_place_is_safe(c, i)) {
+        if (!in_place_is_safe(c, c->out[i])) {
             given[i] = c->out[i];
             c->out[i] = NULL;
         }

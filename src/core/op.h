@@ -37,9 +37,7 @@ enum {
     WK_ANY = 4,      /* any dtype: infer looks */
     WK_SKIP = 16,    /* output: a C caller may leave it out (a gradient that nobody needs) */
     WK_TAIL = 8,     /* the last input slot: any number of tensors, named by op->tail_name */
-    /* For ops that change a part of an input. Output: one that is given may have any layout. Input: it may be
-     * the very view that is given as the output; other inputs that share its memory are kept apart by a copy. */
-    WK_UPDATE = 32,
+    WK_UPDATE = 32,  /* input: the op changes a part of it; of all inputs only this one may be the output */
 };
 
 /* The dtype of a slot: the call's (dtypes = 0, no flag), one of a set, or by flag. */
@@ -102,6 +100,7 @@ struct wk_op {
     wk_slot in[WK_MAX_IN], out[WK_MAX_OUT];
     wk_param params[WK_MAX_PARAMS];
     wk_status (*infer)(wk_call *);
+    bool any_output; /* implementations write given outputs of any layout, not only packed ones */
     /* The name of tail input i into buf, or NULL when there are no more of them; see WK_TAIL. */
     const char *(*tail_name)(const void *params, int i, char *buf, size_t room);
     /* By convention NAME_backward is the gradient: its inputs carry the names of NAME's inputs and outputs, its
@@ -155,6 +154,9 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
 wk_status wk_params_complete(const wk_op *op, unsigned seen);
 /* Public options to a parameter struct of the same fields: a field that is all zero gets its fallback. */
 void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size);
+
+/* Bytes of a parameter's field. */
+size_t wk_param_bytes(const wk_param *p);
 
 /* The parameters of a call, typed. */
 #define WK_PARAMS(c, type) ((const type *)(c)->params)

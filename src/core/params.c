@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "op.h"
 
-static size_t param_bytes(const wk_param *p)
+size_t wk_param_bytes(const wk_param *p)
 {
     switch (p->type) {
     case WK_P_LIST: return sizeof(wk_list);
@@ -214,7 +214,7 @@ void wk_params_from_options(const wk_op *op, void *params, const void *options, 
 {
     wk_params_defaults(op, params);
     for (const wk_param *p = op->params; options && p->name && p < op->params + WK_MAX_PARAMS; p++) {
-        size_t bytes = param_bytes(p);
+        size_t bytes = wk_param_bytes(p);
         if (p->offset + bytes <= size) /* an older caller's struct ends earlier */
             take_words((char *)params + p->offset, (const char *)options + p->offset, bytes);
     }

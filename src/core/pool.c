@@ -102,6 +102,8 @@ int wk_pool_threads(void)
     return n;
 }
 
+int wk_pool_width(void) { return in_task ? 1 : wk_pool_threads(); }
+
 /* Only the wish is noted: the owner of the next region makes or ends workers. So this is safe at any time. */
 void wk_pool_set_threads(int threads)
 {

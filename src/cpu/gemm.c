@@ -31,8 +31,8 @@ static void make_key(void) { kept_works = pthread_key_create(&kept_key, free) ==
 
 static void give_buffer(buffer *b)
 {
-    if (b && (!kept_works || b->bytes > KEEP_BYTES || pthread_getspecific(kept_key) ||
-              pthread_setspecific(kept_key, b) != 0))
+    if (!kept_works || b->bytes > KEEP_BYTES || pthread_getspecific(kept_key) ||
+        pthread_setspecific(kept_key, b) != 0)
         free(b);
 }
 
@@ -85,6 +85,9 @@ static void make_plan(gemm_plan *plan, const wk_gemm_args *g)
         WK_ISA(gemm_block_plan)(plan, g);
 }
 
+/* Scratch for as many tasks as can run at a time. */
+static int slots_for(int64_t tasks) { return (int)gemm_min(gemm_min(wk_pool_width(), GEMM_SLOTS), tasks); }
+
 static void run_plan(const gemm_plan *plan, const wk_gemm_args *g, char *memory, int slots)
 {
     if (plan->thin)
@@ -99,10 +102,9 @@ bool WK_ISA(wk_gemm)(const wk_gemm_args *g)
         return true;
     gemm_plan plan;
     make_plan(&plan, g);
-    int slots = (int)gemm_min(wk_pool_threads(), GEMM_SLOTS);
-    buffer *memory = NULL;
-    size_t bytes = plan.shared + (size_t)slots * plan.slot;
-    if (bytes && !(memory = take_buffer(bytes)))
+    int slots = slots_for(plan.tasks);
+    buffer *memory = take_buffer(plan.shared + (size_t)slots * plan.slot);
+    if (!memory)
         return false;
     run_plan(&plan, g, (char *)(memory + 1), slots);
     give_buffer(memory);
@@ -145,7 +147,7 @@ static void batch_task(void *ctx, int64_t task)
 static bool spread_whole(const wk_gemm_args *g, int64_t batch)
 {
     int64_t size = g->m * g->n * g->k;
-    return size <= BATCH_SMALL || (size <= BATCH_MEDIUM && batch >= BATCH_MANY);
+    return batch > 1 && (size <= BATCH_SMALL || (size <= BATCH_MEDIUM && batch >= BATCH_MANY));
 }
 
 bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *a_offsets,
@@ -156,18 +158,18 @@ bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *
     gemm_plan plan;
     make_plan(&plan, g);
     batch_run s = {g, &plan, a_offsets, b_offsets, c_offsets, .batch = batch};
-    int slots = (int)gemm_min(wk_pool_threads(), GEMM_SLOTS);
-    bool whole = batch > 1 && spread_whole(g, batch);
+    s.group = gemm_max(1, BATCH_TASK / gemm_max(1, g->m * g->n * g->k));
+    int64_t tasks = gemm_blocks(batch, s.group);
+    bool whole = spread_whole(g, batch);
+    int slots = slots_for(whole ? tasks : plan.tasks);
     size_t one = (size_t)gemm_round_up((int64_t)(plan.shared + plan.slot), GEMM_ALIGN);
-    size_t bytes = whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot;
-    buffer *memory = NULL;
-    if (bytes && !(memory = take_buffer(bytes)))
+    buffer *memory = take_buffer(whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot);
+    if (!memory)
         return false;
     char *base = (char *)(memory + 1);
     if (whole) {
         WK_ISA(gemm_slots_init)(&s.slots, base, one, slots);
-        s.group = gemm_max(1, BATCH_TASK / gemm_max(1, g->m * g->n * g->k));
-        wk_parallel_for(gemm_blocks(batch, s.group), batch_task, &s);
+        wk_parallel_for(tasks, batch_task, &s);
     } else {
         for (int64_t i = 0; i < batch; i++) {
             wk_gemm_args product = product_of(&s, i);

@@ -16,7 +16,7 @@ typedef struct {
 
 /* Packs columns [j0, j0 + jn) of rows [p0, p0 + pn) of B, row by row: dst[(p - p0) * nr + (j - j0)], in the
  * compute type (float, or double for f64), columns from jn to nr filled with zeros. Lets a convolution feed
- * the product with patches of the image without ever holding the patch matrix. */
+ * the product with patches of the image without ever holding the patch matrix. Called from several threads. */
 typedef void (*wk_gemm_pack_fn)(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr,
                                 void *dst);
 

@@ -73,6 +73,7 @@ void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
     int64_t outer = OUTER_BYTES / (plan->ko * (int64_t)kernel->bytes);
     plan->mo = gemm_min(gemm_round_up(outer, plan->mt), gemm_round_up(g->m, plan->mt));
     plan->no = gemm_min(gemm_round_up(outer, plan->nt), gemm_round_up(g->n, plan->nt));
+    plan->tasks = plan->mo / plan->mt * (plan->no / plan->nt);
 
     plan->pack_a = plan_packs_a(kernel, g);
     plan->direct_b = plan_reads_b(kernel, g);

@@ -2,7 +2,8 @@
  *
  *   gemm.c        the entry points, memory, and the choice between the two ways
  *   gemm_block.c  the usual way: blocks for the caches, packing, tasks
- *   gemm_kernel.c the innermost loops: a tile of C in registers; and the finishing of C
+ *   gemm_kernel.c the innermost loops: a tile of C in registers
+ *   gemm_finish.c from sums to C: biases, activation, rounding
  *   gemm_pack.c   copies panels of A and B into the order in which the kernel reads them
  *   gemm_thin.c   the other way: few rows and a large B, where the time goes into reading B once */
 #ifndef WK_CPU_GEMM_INT_H
@@ -49,6 +50,16 @@ typedef struct {
     wk_dtype dtype; /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
 } gemm_kernel;
 
+/* Whether the processor multiplies pairs of bf16, which is no part of any level. */
+static inline bool gemm_has_bf16_pairs(void)
+{
+#ifdef __AVX512F__
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 /* The kernel for this product; never NULL. */
 const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g);
 
@@ -93,6 +104,7 @@ typedef struct {
     bool thin, transposed; /* transposed: thin works on C^T = B^T A^T */
     int64_t mt, nt;        /* rows and columns of C in a task */
     int64_t mo, no, ko;    /* of the outer block, for which operands are packed at once */
+    int64_t tasks;         /* the most that run at a time */
     int64_t kc;            /* values of k that the kernel adds up at a time; for thin: in a task */
     bool pack_a, share_b, direct_b, c_scratch;
     size_t a_bytes,

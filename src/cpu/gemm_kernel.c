@@ -31,8 +31,6 @@ static const gemm_kernel kernel_f64 = {run_tile_f64, sizeof(double), LANES_f64, 
 #include "gemm_kernel.inc.h"
 
 static const gemm_kernel kernel_bf16 = {run_tile_bf16, sizeof(float), LANES_bf16, 2, WK_DTYPE_COUNT};
-
-static bool have_bf16_dot(void) { return __builtin_cpu_supports("avx512bf16"); }
 #endif
 
 const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g)
@@ -40,7 +38,7 @@ const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g)
     if (g->c.dtype == WK_F64)
         return &kernel_f64;
 #ifdef __AVX512F__
-    if (g->a.dtype == WK_BF16 && !g->pack_b && have_bf16_dot())
+    if (g->a.dtype == WK_BF16 && !g->pack_b && gemm_has_bf16_pairs())
         return &kernel_bf16;
 #endif
     return &kernel_f32;

@@ -23,12 +23,14 @@ ALWAYS_INLINE void NAME(transpose4)(PACKED *dst, int64_t width, const char *src,
 static void NAME(transpose)(PACKED *dst, int64_t width, const void *src, int64_t stride, int64_t xn,
                             int64_t pn)
 {
-    const int64_t line = 64 / sizeof(SOURCE);
+    const int64_t line = LINE / sizeof(SOURCE);
     for (int64_t p0 = 0; p0 < pn; p0 += line) {
         int64_t p1 = gemm_min(p0 + line, pn), x = 0;
         for (; x + 4 <= xn; x += 4) {
             const char *at = (const char *)src + x * stride;
             int64_t p = p0;
+            for (int i = 0; i < 4; i++)
+                prefetch(at + p * (int64_t)sizeof(SOURCE) + i * stride, AHEAD_LINES * LINE, 1);
             for (; p + 4 <= p1; p += 4)
                 NAME(transpose4)(dst + p * width + x, width, at + p * (int64_t)sizeof(SOURCE), stride);
             for (; p < p1; p++)
@@ -52,11 +54,13 @@ static void NAME(pack)(void *dst, int64_t width, const void *src, int64_t sx, in
         return;
     }
     for (int64_t p = 0; p < pn; p++, out += width, in += sp) {
-        if (sx == 1)
+        if (sx == 1) {
+            prefetch(in, AHEAD_ROWS * sp * (int64_t)sizeof *in, xn * (int64_t)sizeof *in);
             NAME(run)(out, in, xn);
-        else
+        } else {
             for (int64_t x = 0; x < xn; x++)
                 out[x] = NAME(one)(in + x * sx);
+        }
         for (int64_t x = xn; x < width; x++)
             out[x] = 0;
     }

@@ -14,6 +14,7 @@
 enum {
     MAX_ROWS = 4,            /* of A, */
     MAX_ROWS_BY_COLUMNS = 8, /* and where packing B would mean to transpose it */
+    MIN_K_BY_COLUMNS = 64,   /* columns shorter than this are mostly left-overs beside full vectors */
     THIN_ROWS = 4,           /* of A that are worked on together, */
     THIN_STEP = 4,           /* with so many rows or columns of B */
     PART_BYTES = 512 << 10,  /* of B, in a task */
@@ -133,10 +134,7 @@ BF16_DOT static void part_pairs(const thin_part *t)
     default: dot_all_pairs(t, 4); break;
     }
 }
-
-static bool have_pairs(void) { return __builtin_cpu_supports("avx512bf16"); }
 #else
-static bool have_pairs(void) { return false; }
 static void part_pairs(const thin_part *t) { (void)t; }
 #endif
 
@@ -179,13 +177,16 @@ static bool by_columns(const wk_gemm_args *g) { return g->b.rs == 1 && (g->b.cs 
 
 static bool by_pairs(const wk_gemm_args *g)
 {
-    return by_columns(g) && g->b.dtype == WK_BF16 && g->a.cs == 1 && have_pairs();
+    return by_columns(g) && g->b.dtype == WK_BF16 && g->a.cs == 1 && gemm_has_bf16_pairs();
 }
 
 static bool takes(const wk_gemm_args *g)
 {
-    return g->k > 0 && !g->pack_b && (g->b.rs == 1 || g->b.cs == 1) &&
-           g->m <= (by_columns(g) ? MAX_ROWS_BY_COLUMNS : MAX_ROWS);
+    if (g->k == 0 || g->pack_b)
+        return false;
+    if (by_columns(g))
+        return g->m <= MAX_ROWS_BY_COLUMNS && g->k >= MIN_K_BY_COLUMNS;
+    return g->m <= MAX_ROWS && g->b.cs == 1;
 }
 
 /* Whether A has yet to become contiguous rows of the type that the loops take. */
@@ -216,6 +217,7 @@ bool WK_ISA(gemm_thin_plan)(gemm_plan *plan, const wk_gemm_args *g)
         plan->nt = even(g->n, ROW_BYTES / (int64_t)wk_bytes(g->b.dtype));
         plan->kc = gemm_round_up(even(g->k, part / plan->nt), THIN_STEP);
     }
+    plan->tasks = gemm_blocks(g->k, plan->kc) * gemm_blocks(g->n, plan->nt);
     plan->a_bytes = copies_a(g) ? (size_t)gemm_round_up(g->m * g->k * bytes, GEMM_ALIGN) : 0;
     plan->c_bytes = (size_t)(gemm_blocks(g->k, plan->kc) * g->m * g->n * bytes);
     plan->shared = plan->a_bytes + plan->c_bytes;
@@ -305,7 +307,7 @@ void WK_ISA(gemm_thin_run)(const gemm_plan *plan, const wk_gemm_args *g, char *m
         s.x = memory;
         s.ldx = g->k;
     }
-    wk_parallel_for(s.k_parts * gemm_blocks(g->n, plan->nt), part_task, &s);
+    wk_parallel_for(plan->tasks, part_task, &s);
     if (s.k_parts > 1)
         wk_parallel_for(gemm_blocks(g->n, FINISH_COLUMNS), finish_task, &s);
 }

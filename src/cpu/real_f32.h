@@ -23,7 +23,7 @@
 #define R_SIGMOID wk_sigmoidf
 #define R_SOFTPLUS wk_softplusf
 #define R_ERF wk_erff
-#define R_SIN wk_sinf
-#define R_COS wk_cosf
+#define R_SIN_BLOCK wk_sin_block
+#define R_COS_BLOCK wk_cos_block
 #define R_POW wk_pow_f32
 #define R_LOWEST (-FLT_MAX)

@@ -19,7 +19,7 @@
 #define R_SIGMOID wk_sigmoid_f64
 #define R_SOFTPLUS wk_softplus_f64
 #define R_ERF erf
-#define R_SIN sin
-#define R_COS cos
+#define R_SIN_BLOCK wk_sin_block_f64
+#define R_COS_BLOCK wk_cos_block_f64
 #define R_POW pow
 #define R_LOWEST (-DBL_MAX)

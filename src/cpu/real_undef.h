@@ -16,7 +16,7 @@
 #undef R_SIGMOID
 #undef R_SOFTPLUS
 #undef R_ERF
-#undef R_SIN
-#undef R_COS
+#undef R_SIN_BLOCK
+#undef R_COS_BLOCK
 #undef R_POW
 #undef R_LOWEST

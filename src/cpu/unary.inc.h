@@ -41,6 +41,13 @@ static inline REAL FN(round_of)(REAL x)
     return R_ABS(x - t) >= (REAL)0.5 ? t + R_COPYSIGN(1, x) : t;
 }
 
+/* 1 - tanh(x)^2 without the difference, which loses everything for large x. */
+static inline REAL FN(tanh_slope)(REAL x)
+{
+    REAL e = R_EXP(-2 * R_ABS(x));
+    return 4 * e / ((1 + e) * (1 + e));
+}
+
 /* tanh's argument in GELU: sqrt(2/pi) (x + 0.044715 x^3), and its slope. */
 static inline REAL FN(gelu_inner)(REAL x)
 {
@@ -51,7 +58,7 @@ static inline REAL FN(gelu_slope)(REAL x)
 {
     REAL t = R_TANH(FN(gelu_inner)(x));
     REAL inner_slope = (REAL)0.79788456080286535588 * (1 + 3 * (REAL)0.044715 * x * x);
-    return (REAL)0.5 * (1 + t) + (REAL)0.5 * x * (1 - t * t) * inner_slope;
+    return (REAL)0.5 * (1 + t) + (REAL)0.5 * x * FN(tanh_slope)(FN(gelu_inner)(x)) * inner_slope;
 }
 
 static inline REAL FN(gelu_erf_slope)(REAL x)
@@ -63,13 +70,13 @@ static inline REAL FN(gelu_erf_slope)(REAL x)
 static inline REAL FN(silu_slope)(REAL x)
 {
     REAL s = R_SIGMOID(x);
-    return s * (1 + x * (1 - s));
+    return s * (1 + x * R_SIGMOID(-x));
 }
 
 static inline REAL FN(mish_slope)(REAL x)
 {
     REAL t = R_TANH(R_SOFTPLUS(x));
-    return t + x * R_SIGMOID(x) * (1 - t * t);
+    return t + x * R_SIGMOID(x) * FN(tanh_slope)(R_SOFTPLUS(x));
 }
 
 MAP(neg, -x)
@@ -91,7 +98,7 @@ GRAD(sqr, 2 * x * dy)
 MAP(recip, 1 / x)
 GRAD(recip, -dy / (x * x))
 MAP(tanh, R_TANH(x))
-GRAD(tanh, dy *(1 - R_TANH(x) * R_TANH(x)))
+GRAD(tanh, dy *FN(tanh_slope)(x))
 MAP(erf, R_ERF(x))
 GRAD(erf, dy *(REAL)1.12837916709551257390 * R_EXP(-x * x))
 MAP(floor, R_FLOOR(x))
@@ -105,8 +112,9 @@ GRAD(relu, x > 0 ? dy : 0)
 MAP(silu, x *R_SIGMOID(x))
 GRAD(silu, dy *FN(silu_slope)(x))
 MAP(sigmoid, R_SIGMOID(x))
-GRAD(sigmoid, dy *R_SIGMOID(x) * (1 - R_SIGMOID(x)))
-MAP(gelu, (REAL)0.5 * x * (1 + R_TANH(FN(gelu_inner)(x))))
+GRAD(sigmoid, dy *R_SIGMOID(x) * R_SIGMOID(-x))
+/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
+MAP(gelu, x / (1 + R_EXP(-2 * FN(gelu_inner)(x))))
 GRAD(gelu, dy *FN(gelu_slope)(x))
 MAP(gelu_erf, (REAL)0.5 * x * (1 + R_ERF(x * (REAL)0.70710678118654752440)))
 GRAD(gelu_erf, dy *FN(gelu_erf_slope)(x))
@@ -132,10 +140,38 @@ MAP(power, R_POW(a + b * x, c))
 GRAD(power, dy *b *c *R_POW(a + b * x, c - 1))
 MAP(powf, R_POW(x, a))
 GRAD(powf, a == 0 ? 0 : dy * a * R_POW(x, a - 1))
-MAP(sin, R_SIN(x))
-GRAD(sin, dy *R_COS(x))
-MAP(cos, R_COS(x))
-GRAD(cos, -dy *R_SIN(x))
+/* Sine and cosine go by blocks: huge arguments need another way than the rest. */
+static void FN(sin)(void *out, const void *const *in, int64_t n, const void *params)
+{
+    (void)params;
+    R_SIN_BLOCK(in[0], out, n);
+}
+
+static void FN(cos)(void *out, const void *const *in, int64_t n, const void *params)
+{
+    (void)params;
+    R_COS_BLOCK(in[0], out, n);
+}
+
+static void FN(sin_backward)(void *out, const void *const *in, int64_t n, const void *params)
+{
+    REAL slope[WK_BLOCK], *dx = out;
+    const REAL *dy = in[1];
+    (void)params;
+    R_COS_BLOCK(in[0], slope, n);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = dy[i] * slope[i];
+}
+
+static void FN(cos_backward)(void *out, const void *const *in, int64_t n, const void *params)
+{
+    REAL slope[WK_BLOCK], *dx = out;
+    const REAL *dy = in[1];
+    (void)params;
+    R_SIN_BLOCK(in[0], slope, n);
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = -dy[i] * slope[i];
+}
 
 #undef MAP
 #undef GRAD

@@ -299,7 +299,7 @@ static inline double wk_exp2_double(double t)
 }
 
 /* x^y = 2^(y log2 |x|) in double, rounded once at the end; then the signs and the special cases of C's
- * pow. */
+ * pow. The one function here that GCC leaves scalar for SSE2, which has no 64-bit comparison. */
 static inline float wk_pow_f32(float x, float y)
 {
     float a = fabsf(x);

@@ -3,6 +3,7 @@
 #define WK_CPU_VMATH_F64_H
 
 #include <math.h>
+#include <stdint.h>
 
 /* exp(-|x|) never overflows; both ends come out exact. */
 static inline double wk_sigmoid_f64(double x)
@@ -12,5 +13,17 @@ static inline double wk_sigmoid_f64(double x)
 }
 
 static inline double wk_softplus_f64(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
+
+static inline void wk_sin_block_f64(const double *x, double *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = sin(x[i]);
+}
+
+static inline void wk_cos_block_f64(const double *x, double *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] = cos(x[i]);
+}
 
 #endif

@@ -262,7 +262,8 @@ enum {
                     .summary = summary_, \
                     .dtypes = WK_ALL, \
                     .in = {{"x", WK_UPDATE, 0}, {"ids", 0, WK_IDS}, {"src", 0, 0}}, \
-                    .out = {{"y", WK_UPDATE, 0}}, \
+                    .out = {{"y", 0, 0}}, \
+                    .any_output = true, \
                     .params = {DIM}, \
                     .infer = infer_##check_, \
                     .samples = samples_##_samples, \

@@ -108,6 +108,9 @@ SAMPLES(arg_samples, "x=T[4,5] dim=0", "x=T[4,5] dim=-1 keepdim=1", "x=T[3,4,5] 
         "x=T[7,300]:-3..3 dim=1", "x=T[300,7]:-3..3 dim=0", "x=T[0,3] dim=1", "x=T[6]:special dim=0");
 SAMPLES(var_samples, "x=T[4,5] dims=0,1", "x=T[4,5] dims=0", "x=T[3,4,5] dims=1 keepdim=1 unbiased=0",
         "x=T[2500] dims=0", "x=T[7,300]:99..101 dims=1", "x=T[300,7] dims=0", "x=T[0,3] dims=1");
+SAMPLES(log_sum_exp_samples, "x=T[4,5] dims=0,1", "x=T[3,4,5] dims=1 keepdim=1", "x=T[2500] dims=0",
+        "x=T[7,300]:-60..60 dims=1", "x=T[300,7] dims=0", "x=T[0,3] dims=1", "x=T[6]:special dims=0");
+SAMPLES(log_sum_exp_backward_samples, "x=T[4,5] dy=T[5] dims=0", "x=T[3,4,5] dy=T[3,1,5] dims=1 keepdim=1");
 SAMPLES(reduce_errors, "! x", "x=T[3] dims=1 ! dims", "x=T[3,4] dims=0,0 ! dims", "x=T[3] dims=a ! dims");
 SAMPLES(float_errors, "! x", "x=T[3] dims=1 ! dims", "x=i32[3] dims=0 ! dtype",
         "x=T[3] dims=0 keepdim=2 ! keepdim");
@@ -230,9 +233,9 @@ wk_op wk_ops_reduce[] = {
                         .out = {{"y", 0, 0}},
                         .params = {NEED_DIMS, KEEPDIM},
                         .infer = infer_reduce,
-                        .samples = var_samples,
+                        .samples = log_sum_exp_samples,
                         .errors = float_errors},
-    GRADIENT(log_sum_exp, (NEED_DIMS, KEEPDIM), var_backward_samples),
+    GRADIENT(log_sum_exp, (NEED_DIMS, KEEPDIM), log_sum_exp_backward_samples),
     ARG(argmin, "where the smallest element is"),
     ARG(argmax, "where the largest element is"),
     {0},

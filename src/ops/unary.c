@@ -71,6 +71,11 @@ SAMPLES(signed_errors, "! x", "x=u8[3] ! dtype");
 SAMPLES(backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025]:0.1..9 dy=T[1025]", "x=T[] dy=T[]",
         "x=T[0,3] dy=T[0,3]", "x=T[6]:special dy=T[6]");
 SAMPLES(backward_errors, "x=T[3] ! dy", "x=T[3] dy=T[4] ! dy", "dy=T[3] ! x", "x=i32[2] dy=i32[2] ! dtype");
+SAMPLES(power_backward_errors, "x=T[3] alpha=1 beta=1 gamma=2 ! dy",
+        "x=T[3] dy=T[4] alpha=1 beta=1 gamma=2 ! dy", "x=T[3] dy=T[3] alpha=1 beta=1 ! gamma");
+SAMPLES(powf_backward_errors, "x=T[3] e=2 ! dy", "x=T[3] dy=T[4] e=2 ! dy", "x=T[3] dy=T[3] ! e");
+SAMPLES(affine_backward_errors, "x=T[3] mul=1 add=2 ! dy", "x=T[3] dy=T[4] mul=1 add=1 ! dy",
+        "x=T[3] dy=T[3] mul=1 ! add");
 SAMPLES(leaky_relu_samples, "x=T[4,5]", "x=T[1025] slope=0.2", "x=T[0]", "x=T[6]:special");
 SAMPLES(leaky_relu_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025] dy=T[1025] slope=0.2");
 SAMPLES(elu_samples, "x=T[4,5]", "x=T[1025] alpha=0.5", "x=T[0]", "x=T[6]:special");
@@ -189,7 +194,7 @@ wk_op wk_ops_unary[] = {
                                .errors = backward_errors},
     WK_UNARY_PLAIN(PLAIN)
 #undef PLAIN
-#define WITH_PARAMS(name_, dtypes_, summary_, params_, infer_, errors_) \
+#define WITH_PARAMS(name_, dtypes_, summary_, params_, infer_, errors_, backward_errors_) \
     [OP_##name_] = {.name = #name_, \
                     .summary = summary_, \
                     .dtypes = dtypes_, \
@@ -207,13 +212,17 @@ wk_op wk_ops_unary[] = {
                                .params = params_, \
                                .infer = infer_ == infer_clamp ? infer_clamp : infer_backward, \
                                .samples = name_##_backward_samples, \
-                               .errors = backward_errors}
-        WITH_PARAMS(leaky_relu, WK_FLOATS, "x, or slope * x below 0", SLOPE, infer_same, unary_errors),
-    WITH_PARAMS(elu, WK_FLOATS, "x, or alpha * (exp(x) - 1) below 0", ALPHA, infer_same, unary_errors),
-    WITH_PARAMS(clamp, WK_ALL, "x held between min and max", MIN_MAX, infer_clamp, clamp_errors),
-    WITH_PARAMS(power, WK_FLOATS, "(alpha + beta * x) ^ gamma", ALPHA_BETA_GAMMA, infer_same, power_errors),
-    WITH_PARAMS(powf, WK_FLOATS, "x ^ e", EXPONENT, infer_same, powf_errors),
-    WITH_PARAMS(affine, WK_ALL, "x * mul + add", MUL_ADD, infer_same, affine_errors),
+                               .errors = backward_errors_}
+        WITH_PARAMS(leaky_relu, WK_FLOATS, "x, or slope * x below 0", SLOPE, infer_same, unary_errors,
+                    backward_errors),
+    WITH_PARAMS(elu, WK_FLOATS, "x, or alpha * (exp(x) - 1) below 0", ALPHA, infer_same, unary_errors,
+                backward_errors),
+    WITH_PARAMS(clamp, WK_ALL, "x held between min and max", MIN_MAX, infer_clamp, clamp_errors,
+                backward_errors),
+    WITH_PARAMS(power, WK_FLOATS, "(alpha + beta * x) ^ gamma", ALPHA_BETA_GAMMA, infer_same, power_errors,
+                power_backward_errors),
+    WITH_PARAMS(powf, WK_FLOATS, "x ^ e", EXPONENT, infer_same, powf_errors, powf_backward_errors),
+    WITH_PARAMS(affine, WK_ALL, "x * mul + add", MUL_ADD, infer_same, affine_errors, affine_backward_errors),
 #undef WITH_PARAMS
     [OP_cast] = {.name = "cast",
                  .summary = "to another dtype",

@@ -1,0 +1,20 @@
+/* bench_cases.h: what `wick bench` measures. */
+#ifndef WICK_CLI_BENCH_CASES_H
+#define WICK_CLI_BENCH_CASES_H
+
+#include "check/sample.h"
+
+/* A case is an op on a sample (see sample.h) in one dtype. Bytes count each input and each output once, flops a
+ * multiply-add as two; what is 0 is not reported. Names, sizes and counts are those of the peers' scripts. */
+typedef struct {
+    const char *name, *op, *sample;
+    wk_dtype dtype;
+    double bytes, flops;
+    wk_layout layout;
+    bool in_place; /* output 0 is input 0 */
+} bench_case;
+
+/* The cases for a device, ended by one without a name. */
+const bench_case *bench_cases(wk_device_kind kind);
+
+#endif

@@ -1,0 +1,257 @@
+/* check.c: `wick check`: every op on a device against the reference. */
+#include <stdio.h>
+#include <stdlib.h>
+#include "check/check.h"
+#include "cli.h"
+#include "progress.h"
+
+static const char help[] =
+    "usage: wick check [--device D] [--op NAME] [--impl I] [--dtype T] [--json] [--report FILE]\n"
+    "\n"
+    "Runs the samples of every op on a device, in every dtype and layout it takes, and compares the results "
+    "with\n"
+    "a reference in f64; runs calls that must fail; compares gradients with finite differences.\n"
+    "\n"
+    "  --device D     cpu, rocm:0, cuda:0 or auto (default)\n"
+    "  --op NAME      only this op; may be given several times; a name ending in * stands for all that begin "
+    "so\n"
+    "  --impl I       only implementations of this name\n"
+    "  --dtype T      only this dtype\n"
+    "  --json         one JSON object a line on standard output: op, impl, dtype, passed, failed, refused, "
+    "worst\n"
+    "  --report FILE  all of it with the machine's facts as one JSON document, to send along\n"
+    "\n"
+    "Worst is the largest error in units of what is allowed: 1 is the limit. Exit status: 0 when all is "
+    "right, 1 when\n"
+    "something is not, 2 for wrong usage.\n"
+    "\n"
+    "  wick check\n"
+    "  wick check --device rocm:0 --op conv2d\n"
+    "  wick check --op 'rope*' --dtype bf16\n";
+
+enum { MAX_FILTERS = 64 };
+
+typedef struct {
+    wk_device *device;
+    const char *ops[MAX_FILTERS];
+    int n_ops;
+    const char *impl;
+    wk_dtype dtype; /* WK_DTYPE_COUNT: all */
+    bool json;
+    const char *report;
+    FILE *report_file;
+    long passed, failed, refused;
+    bool first; /* of the report's array */
+} options;
+
+static bool op_selected(const options *o, const char *name)
+{
+    for (int i = 0; i < o->n_ops; i++) {
+        size_t n = strlen(o->ops[i]);
+        bool prefix = n > 0 && o->ops[i][n - 1] == '*';
+        if (prefix ? strncmp(name, o->ops[i], n - 1) == 0 : strcmp(name, o->ops[i]) == 0)
+            return true;
+    }
+    return o->n_ops == 0;
+}
+
+/* ---- output ---- */
+
+/* Text inside a JSON string. */
+static void put_escaped(FILE *f, const char *s)
+{
+    for (; *s; s++) {
+        if (*s == '"' || *s == '\\')
+            fprintf(f, "\\%c", *s);
+        else if ((unsigned char)*s < 0x20)
+            fprintf(f, "\\u%04x", *s);
+        else
+            fputc(*s, f);
+    }
+}
+
+static void put_json(FILE *f, const wk_check_result *r, const char *what)
+{
+    fprintf(f, "{\"op\": \"%s\", \"check\": \"%s\", \"impl\": \"%s\", \"dtype\": \"%s\", ", r->op->name, what,
+            r->impl, wk_dtype_name(r->dtype));
+    fprintf(f, "\"passed\": %d, \"failed\": %d, \"refused\": %d, \"worst\": ", r->passed, r->failed,
+            r->refused);
+    fprintf(f, isfinite(r->worst) ? "%.4g" : "null", r->worst);
+    if (r->message[0]) {
+        fprintf(f, ", \"message\": \"");
+        put_escaped(f, r->message);
+        fprintf(f, "\"");
+    }
+    if (r->sample) {
+        fprintf(f, ", \"sample\": \"");
+        put_escaped(f, r->sample);
+        fprintf(f, "\", \"layout\": \"%s\"", wk_layout_name(r->layout));
+    }
+    fprintf(f, "}");
+}
+
+static void put_failure(const options *o, const wk_check_result *r, const char *what)
+{
+    progress_clear();
+    printf("FAIL %s %s %s %s: %s\n", r->op->name, what, r->impl, wk_dtype_name(r->dtype), r->message);
+    printf("     sample: %s (%s)\n", r->sample, wk_layout_name(r->layout));
+    printf("     again:  wick check --device %s --op %s%s%s --dtype %s\n", wk_device_name(o->device),
+           r->op->name, r->impl[0] ? " --impl " : "", r->impl, wk_dtype_name(r->dtype));
+}
+
+/* Counts a result and writes it where it is wanted. */
+static void take(options *o, const wk_check_result *r, const char *what)
+{
+    if (r->passed + r->failed + r->refused == 0)
+        return;
+    o->passed += r->passed;
+    o->failed += r->failed;
+    o->refused += r->refused;
+    if (o->json) {
+        put_json(stdout, r, what);
+        printf("\n");
+    } else if (r->failed) {
+        put_failure(o, r, what);
+    }
+    if (o->report_file) {
+        fprintf(o->report_file, o->first ? "\n  " : ",\n  ");
+        put_json(o->report_file, r, what);
+        o->first = false;
+    }
+}
+
+/* ---- running ---- */
+
+/* One line for an implementation of an op: its worst error in each dtype. */
+static void check_impl(options *o, const wk_op *op, const char *impl)
+{
+    char line[400];
+    int at = snprintf(line, sizeof line, "%-28s %-8s", op->name, impl);
+    bool failed = false;
+    for (int d = 0; d < WK_DTYPE_COUNT; d++) {
+        wk_check_result r;
+        if (!wk_check_takes(op, (wk_dtype)d) || (o->dtype != WK_DTYPE_COUNT && (int)o->dtype != d))
+            continue;
+        wk_check_run(o->device, op, impl, (wk_dtype)d, &r);
+        take(o, &r, "values");
+        failed |= r.failed > 0;
+        const char *word = r.failed ? "FAIL" : r.passed ? "" : "refused";
+        at += snprintf(line + at, sizeof line - (size_t)at, word[0] ? " %s %s" : " %s%s %.2g",
+                       wk_dtype_name((wk_dtype)d), word, r.worst);
+    }
+    if (!o->json) {
+        progress_clear();
+        printf("%s %s\n", failed ? "FAIL" : "ok  ", line);
+    }
+}
+
+static void check_op(options *o, const wk_op *op)
+{
+    wk_check_result r;
+    const wk_impl *const *impls = op->impls[o->device->kind];
+    for (int i = 0; i < WK_MAX_IMPLS && impls[i]; i++) {
+        if (!o->impl || strcmp(o->impl, impls[i]->name) == 0)
+            check_impl(o, op, impls[i]->name);
+    }
+    if (o->impl)
+        return;
+    wk_check_errors(o->device, op, &r);
+    take(o, &r, "errors");
+    wk_check_gradient(o->device, op, &r);
+    take(o, &r, "gradient");
+}
+
+static bool open_report(options *o)
+{
+    if (!o->report)
+        return true;
+    o->report_file = fopen(o->report, "w");
+    if (!o->report_file) {
+        fprintf(stderr, "wick check: cannot write %s\n", o->report);
+        return false;
+    }
+    fprintf(o->report_file, "{\"wick\": \"%s\", \"device\": \"%s\", \"description\": \"", wk_version(),
+            wk_device_name(o->device));
+    put_escaped(o->report_file, wk_device_description(o->device));
+    fprintf(o->report_file, "\", \"threads\": %d, \"results\": [", wk_num_threads());
+    o->first = true;
+    return true;
+}
+
+static bool close_report(options *o)
+{
+    if (!o->report_file)
+        return true;
+    fprintf(o->report_file, "\n], \"passed\": %ld, \"failed\": %ld, \"refused\": %ld}\n", o->passed,
+            o->failed, o->refused);
+    bool bad = ferror(o->report_file) != 0;
+    if (fclose(o->report_file) != 0 || bad) {
+        fprintf(stderr, "wick check: cannot write %s\n", o->report);
+        return false;
+    }
+    return true;
+}
+
+static int parse(options *o, int argc, char **argv)
+{
+    const char *device = "auto", *dtype = NULL;
+    *o = (options){.dtype = WK_DTYPE_COUNT};
+    for (int i = 1; i < argc; i++) {
+        const char *op = NULL;
+        if (option_value(argc, argv, &i, "--op", &op)) {
+            if (o->n_ops < MAX_FILTERS)
+                o->ops[o->n_ops++] = op;
+        } else if (strcmp(argv[i], "--json") == 0) {
+            o->json = true;
+        } else if (!option_value(argc, argv, &i, "--device", &device) &&
+                   !option_value(argc, argv, &i, "--impl", &o->impl) &&
+                   !option_value(argc, argv, &i, "--dtype", &dtype) &&
+                   !option_value(argc, argv, &i, "--report", &o->report)) {
+            return usage_error("check", argv[i]);
+        }
+    }
+    if (dtype && (o->dtype = wk_dtype_parse(dtype)) == WK_DTYPE_COUNT) {
+        fprintf(stderr, "wick check: --dtype: expected a dtype like f32, got '%s'\n", dtype);
+        return 2;
+    }
+    o->device = wk_device_open(device);
+    if (!o->device) {
+        fprintf(stderr, "wick check: %s\n", wk_error());
+        return 1;
+    }
+    return 0;
+}
+
+int cmd_check(int argc, char **argv)
+{
+    options o;
+    if (wants_help(argc, argv)) {
+        fputs(help, stdout);
+        return 0;
+    }
+    int bad = parse(&o, argc, argv);
+    if (bad)
+        return bad;
+    if (!open_report(&o))
+        return 1;
+    int chosen = 0;
+    for (int i = 0; i < wk_op_count(); i++) {
+        const wk_op *op = wk_op_at(i);
+        if (!op_selected(&o, op->name))
+            continue;
+        chosen++;
+        if (!o.json)
+            progress_show(i, wk_op_count(), op->name);
+        check_op(&o, op);
+    }
+    progress_clear();
+    bool reported = close_report(&o);
+    if (chosen == 0) {
+        fprintf(stderr, "wick check: no op of that name; `wick ops` lists them\n");
+        return 2;
+    }
+    if (!o.json)
+        printf("%s: %ld passed, %ld failed, %ld refused\n", wk_device_name(o.device), o.passed, o.failed,
+               o.refused);
+    return o.failed || !reported || o.passed == 0 ? 1 : 0;
+}

@@ -1,0 +1,267 @@
+/* check.c: the samples of an op against the reference. */
+#include <stdarg.h>
+#include <stdio.h>
+#include "check.h"
+#include "core/memory.h"
+#include "core/scope.h"
+#include "wick/ops.h"
+
+double wk_tolerance(wk_dtype dtype)
+{
+    switch (dtype) {
+    case WK_F64: return 1e-11;
+    case WK_F32: return 1e-5;
+    case WK_F16: return 1.5e-3;
+    case WK_BF16: return 1.2e-2;
+    default: return 0;
+    }
+}
+
+/* ---- comparing ---- */
+
+/* The typical size of the finite values. */
+static double typical(const double *v, int64_t n)
+{
+    double sum = 0;
+    int64_t finite = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isfinite(v[i])) {
+            sum += v[i] * v[i];
+            finite++;
+        }
+    }
+    return finite ? sqrt(sum / (double)finite) : 0;
+}
+
+static double error_of(double got, double want, double scale)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got) ? 0 : INFINITY;
+    if (got == want)
+        return 0;
+    if (isinf(got) || isinf(want))
+        return INFINITY;
+    /* Samples are of the order of 1: what is far below that is what is left where terms cancel. */
+    return fabs(got - want) / (fabs(want) + 0.1 * scale + 1e-6);
+}
+
+/* The tensor's elements as doubles, rounded to `as` first; NULL with an error. */
+static double *doubles_of(const wk_tensor *t, wk_dtype as)
+{
+    int64_t n = wk_count(t);
+    size_t bytes = wk_bytes(t->dtype);
+    char *raw = wk_alloc((size_t)n * bytes);
+    double *v = wk_alloc((size_t)n * sizeof *v);
+    wk_status status = raw && v ? wk_to_host(t, raw) : wk_fail(WK_ERR_MEMORY, "compare: out of memory");
+    for (int64_t i = 0; status == WK_OK && i < n; i++) {
+        char element[8];
+        v[i] = wk_load_f64(t->dtype, raw + (size_t)i * bytes);
+        if (as != t->dtype && wk_is_float(as)) {
+            wk_store_f64(as, element, v[i]);
+            v[i] = wk_load_f64(as, element);
+        }
+    }
+    wk_free(raw);
+    if (status != WK_OK) {
+        wk_free(v);
+        v = NULL;
+    }
+    return v;
+}
+
+wk_status wk_compare(const wk_tensor *got, const wk_tensor *want, wk_comparison *c)
+{
+    wk_shape_text a, b;
+    *c = (wk_comparison){0};
+    if (!wk_shape_equal(got->rank, got->shape, want->rank, want->shape))
+        return wk_fail(WK_ERR_SHAPE, "compare: expected shape %s, got %s",
+                       wk_shape_str(&b, want->rank, want->shape), wk_shape_str(&a, got->rank, got->shape));
+    double *g = doubles_of(got, got->dtype), *w = g ? doubles_of(want, got->dtype) : NULL;
+    double scale = w ? typical(w, wk_count(want)) : 0;
+    for (int64_t i = 0; w && i < wk_count(got); i++) {
+        double e = error_of(g[i], w[i], scale);
+        if (e > c->worst)
+            *c = (wk_comparison){e, i, g[i], w[i]};
+    }
+    bool done = w != NULL;
+    wk_free(g);
+    wk_free(w);
+    return done ? WK_OK : wk_error_status();
+}
+
+/* ---- one sample ---- */
+
+static void note(wk_check_result *r, const char *sample, wk_layout layout, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void note(wk_check_result *r, const char *sample, wk_layout layout, const char *format, ...)
+{
+    if (r->message[0] && r->sample)
+        return;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(r->message, sizeof r->message, format, args);
+    va_end(args);
+    r->sample = sample;
+    r->layout = layout;
+}
+
+static bool has_impl(const wk_op *op, wk_device_kind kind, const char *name)
+{
+    for (int i = 0; i < WK_MAX_IMPLS && op->impls[kind][i]; i++) {
+        if (strcmp(op->impls[kind][i]->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What the result should be: the call in f64 by the reference, or, for integers, the same call packed. */
+static wk_status reference(const wk_sample *s, const wk_op *op, wk_dtype dtype, wk_sample *want)
+{
+    if (wk_is_float(dtype)) {
+        WK_TRY(wk_sample_as_f64(s, want));
+        for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
+            int64_t *value = (int64_t *)(want->params + op->params[i].offset);
+            if (op->params[i].type == WK_P_DTYPE && wk_op_inputs(op) == 0)
+                *value = WK_F64;
+        }
+    } else {
+        *want = *s;
+        want->call.params = want->params;
+        want->call.device = wk_cpu();
+        memset(want->call.out, 0, sizeof want->call.out);
+        for (int i = 0; i < WK_MAX_IN; i++) {
+            const wk_tensor *host = s->in[i] ? wk_to(s->in[i], wk_cpu()) : NULL;
+            want->call.in[i] = host ? wk_tensor_packed(host) : NULL;
+        }
+        for (int i = 0; i < s->call.n_tail; i++)
+            want->tail[i] = wk_copy(wk_to(s->tail[i], wk_cpu()));
+        want->call.tail = (const wk_tensor *const *)want->tail;
+    }
+    wk_force_impl(has_impl(op, WK_KIND_CPU, "ref") ? "ref" : NULL);
+    wk_status status = wk_pending() ? wk_error_status() : wk_call_run(&want->call);
+    if (status == WK_ERR_UNSUPPORTED) { /* a reference that does not take this call */
+        wk_error_clear();
+        wk_force_impl(NULL);
+        status = wk_call_run(&want->call);
+    }
+    wk_force_impl(NULL);
+    return status;
+}
+
+/* Compares every output; false, noted, when one is off. */
+static bool outputs_agree(const wk_sample *got, const wk_sample *want, const char *text, wk_layout layout,
+                          wk_check_result *r)
+{
+    const wk_op *op = got->call.op;
+    int n = wk_op_outputs(op), tails = got->call.tail_out ? got->call.n_tail : 0;
+    for (int i = 0; i < n + tails; i++) {
+        const wk_tensor *g = i < n ? got->call.out[i] : got->call.tail_out[i - n];
+        const wk_tensor *w = i < n ? want->call.out[i] : want->call.tail_out[i - n];
+        const char *name = i < n ? op->out[i].name : "d(tail)";
+        wk_comparison c;
+        if (!g || !w) {
+            if (g || w)
+                note(r, text, layout, "%s: %s made it", name, g ? "only the device" : "only the reference");
+            if (g || w)
+                return false;
+            continue;
+        }
+        if (wk_compare(g, w, &c) != WK_OK) {
+            note(r, text, layout, "%s: %s", name, wk_error());
+            return false;
+        }
+        double tolerance = wk_tolerance(g->dtype), ratio = c.worst == 0 ? 0
+                                                           : tolerance  ? c.worst / tolerance
+                                                                        : INFINITY;
+        r->worst = ratio > r->worst ? ratio : r->worst;
+        if (ratio > 1) {
+            note(r, text, layout, "%s[%lld]: got %.9g, expected %.9g", name, (long long)c.place, c.got,
+                 c.want);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Every output, optional or not; gradients of tail inputs where the backward op has them. */
+static void want_all(wk_sample *s, wk_tensor **tail_out)
+{
+    s->call.want = ~0u;
+    size_t n = strlen(s->call.op->name);
+    bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
+    if (s->call.op->tail_name && backward)
+        s->call.tail_out = tail_out;
+}
+
+static void check_sample(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype,
+                         const char *text, wk_layout layout, wk_check_result *r)
+{
+    wk_sample got, want;
+    wk_tensor *got_tail[WK_SAMPLE_TAIL] = {0}, *want_tail[WK_SAMPLE_TAIL] = {0};
+    wk_scope_begin();
+    wk_status status = wk_sample_make(op, text, dtype, layout, 1, device, &got);
+    want_all(&got, got_tail);
+    if (status == WK_OK) {
+        wk_force_impl(impl);
+        status = wk_call_run(&got.call);
+        wk_force_impl(NULL);
+    }
+    if (status == WK_ERR_UNSUPPORTED) {
+        r->refused++;
+        if (!r->message[0])
+            snprintf(r->message, sizeof r->message, "%s", wk_error());
+    } else if (status != WK_OK) {
+        note(r, text, layout, "%s", wk_error());
+        r->failed++;
+    } else {
+        wk_sample source = got;
+        if (source.call.tail_out)
+            source.call.tail_out = want_tail;
+        bool right = reference(&source, op, dtype, &want) == WK_OK;
+        if (!right)
+            note(r, text, layout, "reference: %s", wk_error());
+        right = right && outputs_agree(&got, &want, text, layout, r);
+        *(right ? &r->passed : &r->failed) += 1;
+    }
+    wk_error_clear();
+    wk_scope_end();
+}
+
+bool wk_check_takes(const wk_op *op, wk_dtype dtype) { return op->dtypes >> dtype & 1; }
+
+void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, wk_check_result *r)
+{
+    *r = (wk_check_result){.op = op, .impl = impl, .dtype = dtype};
+    for (const char *const *text = op->samples; text && *text; text++) {
+        for (int layout = 0; layout < WK_LAYOUT_COUNT; layout++) {
+            if (wk_sample_has_layout(*text, (wk_layout)layout))
+                check_sample(device, op, impl, dtype, *text, (wk_layout)layout, r);
+        }
+    }
+}
+
+/* ---- error samples ---- */
+
+void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)
+{
+    *r = (wk_check_result){.op = op, .impl = "", .dtype = WK_F32};
+    while (r->dtype < WK_DTYPE_COUNT && !wk_check_takes(op, r->dtype))
+        r->dtype++;
+    for (const char *const *text = op->errors; text && *text; text++) {
+        wk_sample s;
+        wk_scope_begin();
+        wk_status status = wk_sample_make(op, *text, r->dtype, WK_LAYOUT_PACKED, 1, device, &s);
+        if (status == WK_OK)
+            status = wk_call_run(&s.call);
+        if (status == WK_OK)
+            status = wk_sync(device);
+        bool right = status != WK_OK && status != WK_ERR_INTERNAL && s.expect &&
+                     strstr(wk_error(), s.expect) && strstr(wk_error(), op->name);
+        if (!right)
+            note(r, *text, WK_LAYOUT_PACKED, "expected an error with '%s', got %s: '%s'",
+                 s.expect ? s.expect : "?", wk_status_name(status), wk_error());
+        *(right ? &r->passed : &r->failed) += 1;
+        wk_error_clear();
+        wk_scope_end();
+    }
+}

@@ -1,0 +1,46 @@
+/* check.h: is a device right? Runs the samples of the op table and compares with the reference. */
+#ifndef WK_CHECK_CHECK_H
+#define WK_CHECK_CHECK_H
+
+#include "sample.h"
+
+/* How far a result of the dtype may be from the reference: |got - want| over |want| and a share of the output's
+ * typical size. One rounding of the dtype, and a little for the order of sums. */
+double wk_tolerance(wk_dtype dtype);
+
+typedef struct {
+    double
+        worst; /* the largest error, in the measure of wk_tolerance; infinity where NaN or infinity differ */
+    int64_t place; /* where */
+    double got, want;
+} wk_comparison;
+
+/* got (on any device) against want (on the CPU): shapes must be the same, dtypes need not. The status is that of
+ * the comparison's making, not its outcome. */
+wk_status wk_compare(const wk_tensor *got, const wk_tensor *want, wk_comparison *c);
+
+/* One line of a check: an op, an implementation, a dtype; over all samples and layouts. */
+typedef struct {
+    const wk_op *op;
+    const char *impl;
+    wk_dtype dtype;
+    int passed, failed, refused; /* refused: the implementation does not take such calls */
+    double worst;                /* error over tolerance */
+    char message[600];           /* of the first failure, or the first refusal */
+    const char *sample;          /* that failed first; NULL when none did */
+    wk_layout layout;
+} wk_check_result;
+
+/* Checks one op on a device with one implementation and dtype. */
+void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, wk_check_result *r);
+
+/* Runs the op's error samples: each has to fail with its word. */
+void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r);
+
+/* Compares the op's gradient with finite differences, in f64 on the device. passed is 0 where it has none. */
+void wk_check_gradient(wk_device *device, const wk_op *op, wk_check_result *r);
+
+/* True when the op takes calls of the dtype (ops without a tensor of the call's dtype: by their dtype parameter). */
+bool wk_check_takes(const wk_op *op, wk_dtype dtype);
+
+#endif
