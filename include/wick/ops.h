@@ -17,6 +17,8 @@
 #include "reduce.h"
 #include "matmul.h"
 #include "copy.h"
+#include "index.h"
+#include "scan.h"
 #include "softmax.h"
 #include "rope.h"
 #include "attention.h"

@@ -22,7 +22,9 @@
     F(conv) \
     F(pool) \
     F(resample) \
-    F(norm)
+    F(norm) \
+    F(index) \
+    F(scan)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)
