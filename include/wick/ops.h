@@ -18,5 +18,14 @@
 #include "matmul.h"
 #include "copy.h"
 #include "softmax.h"
+#include "rope.h"
+#include "attention.h"
+#include "random.h"
+#include "loss.h"
+#include "ctc.h"
+#include "optim.h"
+#include "conv.h"
+#include "pool.h"
+#include "resample.h"
 
 #endif

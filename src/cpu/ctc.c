@@ -1,0 +1,184 @@
+/* ctc.c: the CTC loss by the forward-backward algorithm, one task a sequence. */
+#include "core/families.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "wick/ctc.h"
+#include "wick/softmax.h"
+#include "activation.h"
+#include "block.h"
+
+/* One sequence and its memory; x, dx and the values of the compute type. */
+typedef struct {
+    const void *x;        /* step 0; the next is x_row on */
+    const int32_t *label; /* class of each state */
+    int64_t states, steps, classes, x_row;
+    int64_t row; /* from a step's alpha to the next's */
+    void *skip, *emit, *beta, *next, *dx_row;
+    double *base;
+    /* Where dx_row goes. */
+    wk_dtype dtype;
+    char *dx;
+    int64_t dx_row_bytes;
+} ctc_sequence;
+
+static void ctc_store_row(const ctc_sequence *q, int64_t t)
+{
+    wk_compute compute = wk_dtypes[q->dtype].compute;
+    WK_ISA(wk_block_store)(q->dtype, compute, q->dx_row, q->dx + t * q->dx_row_bytes, q->classes, false);
+}
+
+#include "real_f32.h"
+#include "line.inc.h"
+#include "ctc.inc.h"
+#include "real_f64.h"
+#include "line.inc.h"
+#include "ctc.inc.h"
+
+typedef struct {
+    const wk_call *c;
+    const wk_tensor *x; /* log-probabilities, packed, in the compute type */
+    const int64_t *input_lengths, *label_lengths;
+    double *losses;
+    atomic_bool no_memory;
+} batch;
+
+/* Rows [from, to) of dx to one value: 0, or NaN. */
+static void fill_rows(const ctc_sequence *q, int64_t from, int64_t to, double value)
+{
+    size_t bytes = wk_bytes(q->dtype);
+    for (int64_t t = from; t < to; t++) {
+        for (int64_t i = 0; i < q->classes; i++)
+            wk_store_f64(q->dtype, q->dx + t * q->dx_row_bytes + (size_t)i * bytes, value);
+    }
+}
+
+static int32_t label_at(const wk_tensor *labels, int64_t b, int64_t i)
+{
+    return ((const int32_t *)wk_ptr(labels))[b * labels->strides[0] + i * labels->strides[1]];
+}
+
+/* Bytes of a sequence's memory, cut into the values of the compute type, the steps' bases and the labels; 0 when that
+ * is too much. */
+static size_t memory_bytes(const ctc_sequence *q, size_t real, size_t *base, size_t *label)
+{
+    int64_t most = INT64_MAX / 64;
+    if (q->states > most / (q->steps + 5) || q->classes > most)
+        return 0;
+    size_t reals = (size_t)(q->states + 2) * (size_t)(q->steps + 4) + (size_t)q->classes + 2;
+    *base = (reals * real + 7) / 8 * 8;
+    *label = *base + (size_t)(q->steps + 1) * sizeof(double);
+    return *label + (size_t)q->states * sizeof(int32_t);
+}
+
+/* The loss of sequence i, with q's memory; and its part of dx where that is possible. */
+static double sequence_loss(batch *s, ctc_sequence *q, int64_t i)
+{
+    const wk_call *c = s->c;
+    size_t base, label_at_byte, bytes = memory_bytes(q, wk_bytes(s->x->dtype), &base, &label_at_byte);
+    char *memory = bytes ? wk_block_alloc(bytes) : NULL;
+    if (!memory) {
+        atomic_store(&s->no_memory, true);
+        return NAN;
+    }
+    int32_t *label = (int32_t *)(memory + label_at_byte);
+    for (int64_t k = 0; k < q->states; k++)
+        label[k] = k % 2 ? label_at(c->in[1], i, k / 2) : (int32_t)WK_PARAMS(c, wk_ctc_options)->blank;
+    q->label = label;
+    q->base = (double *)(memory + base);
+    double loss = s->x->dtype == WK_F64 ? ctc_sequence_run_f64(q, memory) : ctc_sequence_run_f32(q, memory);
+    wk_block_free(memory, bytes);
+    return loss;
+}
+
+static void run_sequence(void *ctx, int64_t i)
+{
+    batch *s = ctx;
+    const wk_tensor *x = s->x, *dx = s->c->out[1];
+    int64_t b = x->shape[1], classes = x->shape[2], labels = s->label_lengths[i], steps = s->input_lengths[i];
+    wk_dtype dtype = s->c->dtype;
+    ctc_sequence q = {.x = (const char *)wk_ptr(x) + i * classes * (int64_t)wk_bytes(x->dtype),
+                      .states = 2 * labels + 1,
+                      .steps = steps,
+                      .classes = classes,
+                      .x_row = b * classes,
+                      .dtype = dtype,
+                      .dx = dx ? (char *)wk_ptr(dx) + i * classes * (int64_t)wk_bytes(dtype) : NULL,
+                      .dx_row_bytes = b * classes * (int64_t)wk_bytes(dtype)};
+    double loss = labels > steps ? INFINITY : sequence_loss(s, &q, i);
+    if (loss == INFINITY) {
+        bool zero = WK_PARAMS(s->c, wk_ctc_options)->zero_infinity;
+        loss = zero ? 0 : INFINITY;
+        if (dx)
+            fill_rows(&q, 0, steps, zero ? 0 : NAN);
+    }
+    s->losses[i] = loss;
+    if (dx)
+        fill_rows(&q, steps, x->shape[0], 0);
+}
+
+/* ---- checks of what the tensors hold ---- */
+
+static wk_status read_lengths(const wk_call *c, int i, int64_t most, int64_t *lengths)
+{
+    const wk_tensor *t = c->in[i];
+    WK_ISA(wk_block_load)(t->dtype, wk_ptr(t), t->strides[0], lengths, t->shape[0]);
+    for (int64_t k = 0; k < t->shape[0]; k++)
+        WK_NEED(lengths[k] >= 0 && lengths[k] <= most, c, WK_ERR_INDEX, c->op->in[i].name,
+                "expected lengths from 0 to %lld, got %lld at %lld", (long long)most, (long long)lengths[k],
+                (long long)k);
+    return WK_OK;
+}
+
+static wk_status check_labels(const wk_call *c, const int64_t *lengths)
+{
+    const wk_tensor *labels = c->in[1];
+    int64_t classes = c->in[0]->shape[2];
+    for (int64_t b = 0; b < labels->shape[0]; b++) {
+        for (int64_t i = 0; i < lengths[b]; i++) {
+            int32_t v = label_at(labels, b, i);
+            WK_NEED(v >= 0 && v < classes, c, WK_ERR_INDEX, "labels",
+                    "expected classes from 0 to %lld, got %d at %lld,%lld", (long long)classes - 1, v,
+                    (long long)b, (long long)i);
+        }
+    }
+    return WK_OK;
+}
+
+static wk_status run_batch(wk_call *c, int64_t *input_lengths, int64_t *label_lengths, double *losses)
+{
+    const wk_ctc_options *p = c->params;
+    int64_t b = c->in[0]->shape[1];
+    WK_TRY(read_lengths(c, 2, c->in[0]->shape[0], input_lengths));
+    WK_TRY(read_lengths(c, 3, c->in[1]->shape[1], label_lengths));
+    WK_TRY(check_labels(c, label_lengths));
+    const wk_tensor *x = WK_ISA(wk_compute_copy)(c->in[0]);
+    if (x && p->logits)
+        x = wk_softmax(x, 0, NULL, WK_SOFTMAX_LOG);
+    if (!x)
+        return wk_error_status();
+    batch s = {c, x, input_lengths, label_lengths, losses, false};
+    wk_parallel_for(b, run_sequence, &s);
+    if (s.no_memory)
+        return wk_fail(WK_ERR_MEMORY, "out of memory for the states of a sequence");
+    WK_ISA(wk_block_store)(c->dtype, WK_COMPUTE_F64, losses, wk_ptr(c->out[0]), b, false);
+    return WK_OK;
+}
+
+static wk_status run_ctc(wk_call *c)
+{
+    int64_t b = c->in[0]->shape[1];
+    if (b == 0)
+        return WK_OK;
+    size_t bytes = (size_t)b * 3 * sizeof(int64_t);
+    int64_t *memory = b < INT64_MAX / 64 ? wk_block_alloc(bytes) : NULL;
+    if (!memory)
+        return wk_fail(WK_ERR_MEMORY, "out of memory for %lld sequences", (long long)b);
+    wk_status status = run_batch(c, memory, memory + b, (double *)(memory + 2 * b));
+    wk_block_free(memory, bytes);
+    return status;
+}
+
+const wk_impl WK_ISA(wk_cpu_ctc)[] = {
+    {"ctc_loss", "simd", run_ctc, NULL, NULL},
+    {0},
+};
