@@ -39,7 +39,8 @@ static wk_tensor *tensor_over(wk_storage *s, wk_dtype dtype, int rank, const int
     wk_tensor *t = wk_alloc(sizeof *t);
     if (t) {
         *t = (wk_tensor){.refs = 1, .storage = s, .dtype = dtype, .rank = rank, .scope_slot = -1};
-        memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+        if (rank > 0) /* a scalar's shape may be NULL */
+            memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
         wk_shape_strides(rank, shape, t->strides);
         if (wk_scope_add(t))
             return t;
