@@ -127,7 +127,7 @@ static void test_json_values(void)
     }
     wk_text t = {0};
     wk_text_string(&t, "a\"b\\c\n\t\x01z\xc3\xa9");
-    CHECK_TEXT(t.data, "\"a\\\"b\\\\c\\n\\t\\u0001z\xc3\xa9\"");
+    CHECK_STR(t.data, "\"a\\\"b\\\\c\\n\\t\\u0001z\xc3\xa9\"");
     wk_text_free(&t);
 }
 
@@ -171,7 +171,7 @@ static void test_round_trip(void)
     CHECK(f && wk_safetensors_count(f) == n);
     wk_tensor *got[WK_DTYPE_COUNT + 3];
     for (int i = 0; i < n; i++) {
-        CHECK_TEXT(wk_safetensors_name(f, i), names[i]);
+        CHECK_STR(wk_safetensors_name(f, i), names[i]);
         CHECK(wk_safetensors_find(f, names[i]) == i);
         CHECK(wk_safetensors_dtype(f, i) == wk_dtype_of(t[i]));
         CHECK(wk_safetensors_rank(f, i) == wk_rank(t[i]));

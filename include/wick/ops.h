@@ -17,6 +17,18 @@
 #include "reduce.h"
 #include "matmul.h"
 #include "copy.h"
+#include "index.h"
+#include "scan.h"
 #include "softmax.h"
+#include "rope.h"
+#include "attention.h"
+#include "random.h"
+#include "loss.h"
+#include "ctc.h"
+#include "optim.h"
+#include "conv.h"
+#include "pool.h"
+#include "resample.h"
+#include "norm.h"
 
 #endif

@@ -209,5 +209,7 @@ void wk_block_limit(uint64_t bytes)
 {
     pthread_mutex_lock(&cache.lock);
     cache.limit = bytes;
+    if (over_limit(0))
+        trim_locked();
     pthread_mutex_unlock(&cache.lock);
 }

@@ -159,15 +159,18 @@ static void wait_for_work(uint32_t seen)
 static void *worker_main(void *index)
 {
     in_task = true;
-    while ((int)(intptr_t)index < atomic_load(&pool.limit)) {
+    for (;;) {
         atomic_fetch_add(&pool.inside, 1);
         uint32_t epoch = atomic_load(&pool.epoch);
         if (epoch % 2 == 1)
             take_tasks(pool.fn, pool.ctx, pool.tasks);
         atomic_fetch_sub(&pool.inside, 1);
+        /* After the epoch: stop_workers lowers the limit and then moves the epoch, so that the one or the other
+         * is seen here. */
+        if ((int)(intptr_t)index >= atomic_load(&pool.limit))
+            return NULL;
         wait_for_work(epoch);
     }
-    return NULL;
 }
 
 /* Moves the epoch on, by 1 to open or close a region, and wakes as many sleepers as can be of use. */

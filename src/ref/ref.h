@@ -5,6 +5,8 @@
 #include "core/op.h"
 
 extern const wk_impl wk_ref_matmul[];
+extern const wk_impl wk_ref_conv[];
+extern const wk_impl wk_ref_attention[];
 
 /* Element i (row-major) of a tensor in host memory, whatever its layout and dtype. */
 double wk_ref_get(const wk_tensor *t, int64_t i);
