@@ -18,6 +18,7 @@
 #include "matmul.h"
 #include "copy.h"
 #include "softmax.h"
+#include "rnn.h"
 #include "random.h"
 #include "loss.h"
 #include "ctc.h"

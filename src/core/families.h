@@ -6,7 +6,7 @@
 #include "op.h"
 
 /* Families of the op table, in the order `wick ops` lists them. */
-#define WK_FAMILIES(F) F(unary) F(binary) F(reduce) F(matmul) F(copy) F(softmax) F(random) F(loss) F(ctc) F(optim)
+#define WK_FAMILIES(F) F(unary) F(binary) F(reduce) F(matmul) F(copy) F(softmax) F(rnn) F(random) F(loss) F(ctc) F(optim)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)
