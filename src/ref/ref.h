@@ -7,6 +7,7 @@
 extern const wk_impl wk_ref_matmul[];
 extern const wk_impl wk_ref_conv[];
 extern const wk_impl wk_ref_attention[];
+extern const wk_impl wk_ref_rnn[];
 
 /* Element i (row-major) of a tensor in host memory, whatever its layout and dtype. */
 double wk_ref_get(const wk_tensor *t, int64_t i);
