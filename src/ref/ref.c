@@ -3,4 +3,4 @@
 #include "core/families.h"
 #include "ref.h"
 
-const wk_impl *const wk_ref_families[] = {wk_ref_matmul, NULL};
+const wk_impl *const wk_ref_families[] = {wk_ref_matmul, wk_ref_copy, wk_ref_index, wk_ref_scan, NULL};
