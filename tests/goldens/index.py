@@ -63,7 +63,7 @@ def along(line, dim, like):
     return line.reshape(shape)
 
 
-gradient("gather", ["x"], drop=["x"], sizes={"input_size": "x"})
-gradient("index_select", ["x"], drop=["x"], sizes={"input_size": "x"})
+gradient("gather", ["x"], drop=["x"], sizes={"input_size": "x"}, ints=INTS)
+gradient("index_select", ["x"], drop=["x"], sizes={"input_size": "x"}, ints=INTS)
 for name in ["scatter", "scatter_add", "index_add"]:
-    gradient(name, ["x", "src"], drop=["x", "src"])
+    gradient(name, ["x", "src"], drop=["x", "src"], ints=INTS)

@@ -81,13 +81,15 @@ def extreme(name, largest, of, ints, int_cases):
         dims = dims_of(i.x, p)
         x = lines(of(i.x), dims)
         at = first_place(x, largest)
-        made = {"y": keep(x.gather(-1, at[..., None])[..., 0], i, p, dims)}
+        # PyTorch's max over one dim gives its slope to that place, amax and max over several share it among equals.
+        shared = name == "amax" or len(dims) > 1
+        y = (x.amax(-1) if largest else x.amin(-1)) if shared else x.gather(-1, at[..., None])[..., 0]
+        made = {"y": keep(y, i, p, dims)}
         if len(dims) == 1:
             made["indices"] = keep(at, i, p, dims)
         return made
     op(name, EXTREMES + [SPECIAL, TIES], ints=ints, int_cases=EXTREMES + int_cases, out={"indices": "u32"})(ref)
-    slopes = EXTREMES if name != "amax" else [c.replace(":distinct", "") for c in EXTREMES]
-    gradient(name, ["x"], cases=slopes)
+    gradient(name, ["x"], cases=EXTREMES + [TIES, "x=T[2,3]:{2,-1,2,-2,2,-2}"])
 
 
 extreme("min", False, lambda x: x, INTS, [INT_TIES, INT_LIMITS])
