@@ -95,7 +95,7 @@ static void test_json_grammar(void)
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         CHECK(json_error(good[i]) == -1);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        test_check(json_error(bad[i].text) == bad[i].at, bad[i].text, __FILE__, __LINE__);
+        test_check(json_error(bad[i].text) == bad[i].at, __FILE__, __LINE__, "%s", bad[i].text);
     char deep[2 * WK_JSON_DEPTH + 3] = {0};
     memset(deep, '[', WK_JSON_DEPTH);
     memset(deep + WK_JSON_DEPTH, ']', WK_JSON_DEPTH);

@@ -247,6 +247,7 @@ void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)
         wk_sample s;
         wk_scope_begin();
         wk_status status = wk_sample_make(op, *text, r->dtype, WK_LAYOUT_PACKED, 1, device, &s);
+        s.call.want = ~0u;
         if (status == WK_OK)
             status = wk_call_run(&s.call);
         if (status == WK_OK)
