@@ -197,7 +197,7 @@ static wk_status take_tail(job *j)
     return WK_OK;
 }
 
-/* "x, weight, bias" */
+/* "x, weight, bias"; of a tail the one that would be next. */
 static const char *input_names(const job *j, char *buf, size_t room)
 {
     char tail[80];
@@ -207,7 +207,7 @@ static const char *input_names(const job *j, char *buf, size_t room)
         const wk_slot *slot = &j->op->in[i];
         const char *name = slot->name;
         if (slot->flags & WK_TAIL)
-            name = j->op->tail_name(j->params.bytes, 0, tail, sizeof tail);
+            name = j->op->tail_name(j->params.bytes, j->call.n_tail, tail, sizeof tail);
         at += (size_t)snprintf(buf + at, room - at, "%s%s%s", i ? ", " : "", name ? name : slot->name,
                                slot->flags & WK_TAIL ? ", ..." : "");
     }
