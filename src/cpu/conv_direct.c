@@ -39,7 +39,7 @@ typedef struct {
 
 bool WK_ISA(conv_direct_takes)(int64_t from, int64_t to)
 {
-    return from <= MAX_FROM && to <= (from == 1 ? MAX_TO_ONE : MAX_TO);
+    return from >= 1 && from <= MAX_FROM && to <= (from == 1 ? MAX_TO_ONE : MAX_TO);
 }
 
 /* ---- The work, cut into bands of result rows of one slab ---- */
