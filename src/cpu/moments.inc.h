@@ -9,12 +9,23 @@ static inline wk_moments FN(block_moments)(const REAL *x, int64_t n)
     REAL pivot = isfinite(x[0]) ? x[0] : 0, sum = 0, squares = 0;
     double mean = pivot + (double)FN(line_sum_off)(x, n, pivot) / (double)n;
     REAL hi = (REAL)mean, lo = (REAL)(mean - hi);
-#pragma omp simd reduction(+ : sum, squares)
-    for (int64_t i = 0; i < n; i++) {
-        REAL d = x[i] - hi - lo;
+    int64_t half = n / 2;
+    REAL sum2 = 0, squares2 = 0;
+#pragma omp simd reduction(+ : sum, squares, sum2, squares2)
+    for (int64_t i = 0; i < half; i++) {
+        REAL d = x[i] - hi - lo, e = x[half + i] - hi - lo;
+        sum += d;
+        squares += d * d;
+        sum2 += e;
+        squares2 += e * e;
+    }
+    if (n % 2) {
+        REAL d = x[n - 1] - hi - lo;
         sum += d;
         squares += d * d;
     }
+    sum += sum2;
+    squares += squares2;
     double off = isfinite(mean) ? (double)sum / (double)n : 0; /* what rounding has left in the mean */
     return (wk_moments){(double)n, mean + off, (double)squares - off * (double)sum};
 }
