@@ -20,9 +20,13 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+enum { MAX_LISTED = 8 };
+
 typedef struct {
     double lo, hi;
     bool special;
+    int listed; /* > 0: these values, again and again */
+    double list[MAX_LISTED];
 } range;
 
 static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
@@ -31,6 +35,8 @@ static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
     double u = (double)(mix(seed + (uint64_t)i * 0x9E3779B97F4A7C15u) >> 11) * 0x1p-53;
     if (r->special)
         return special[i % 6];
+    if (r->listed)
+        return r->list[i % r->listed];
     double v = r->lo + u * (r->hi - r->lo);
     return wk_is_float(dtype) ? v : floor(v);
 }
@@ -38,8 +44,8 @@ static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
 static range default_range(wk_dtype dtype)
 {
     if (wk_is_float(dtype))
-        return (range){-2, 2, false};
-    return wk_dtypes[dtype].is_signed ? (range){-8, 8, false} : (range){0, 8, false};
+        return (range){.lo = -2, .hi = 2};
+    return wk_dtypes[dtype].is_signed ? (range){.lo = -8, .hi = 8} : (range){.lo = 0, .hi = 8};
 }
 
 /* ---- one tensor: "T[2,3]:0..4" ---- */
@@ -64,6 +70,19 @@ static bool read_dtype(const char *text, size_t n, wk_dtype sample, tensor_text 
     return t->dtype != WK_DTYPE_COUNT;
 }
 
+/* "0,3,7" */
+static bool read_list(const char *text, range *r)
+{
+    for (r->listed = 0; *text && r->listed < MAX_LISTED;) {
+        char *end;
+        r->list[r->listed++] = strtod(text, &end);
+        if (end == text || (*end && *end != ','))
+            return false;
+        text = *end ? end + 1 : end;
+    }
+    return r->listed > 0 && !*text;
+}
+
 static bool read_range(const char *text, range *r)
 {
     if (strcmp(text, "special") == 0) {
@@ -74,6 +93,8 @@ static bool read_range(const char *text, range *r)
     char first[32], *end;
     const char *dots = strstr(text, "..");
     size_t n = dots ? (size_t)(dots - text) : 0;
+    if (!dots)
+        return read_list(text, r);
     if (n == 0 || n >= sizeof first)
         return false;
     memcpy(first, text, n);
@@ -244,6 +265,15 @@ wk_status wk_sample_make(const wk_op *op, const char *text, wk_dtype dtype, wk_l
     return WK_OK;
 }
 
+void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out)
+{
+    s->call.want = ~0u;
+    size_t n = strlen(s->call.op->name);
+    bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
+    if (s->call.op->tail_name && backward)
+        s->call.tail_out = tail_out;
+}
+
 bool wk_sample_has_layout(const char *text, wk_layout layout)
 {
     words w;
@@ -265,11 +295,13 @@ bool wk_sample_has_layout(const char *text, wk_layout layout)
 
 /* ---- f64 ---- */
 
-static wk_status widen(const wk_slot *slot, const wk_tensor *from, wk_tensor **to)
+static wk_status widen(const wk_slot *slot, wk_dtype dtype, const wk_tensor *from, wk_tensor **to)
 {
-    bool follows = !slot->dtypes && !(slot->flags & WK_ANY);
     if (!from)
         return WK_OK;
+    /* A slot of any dtype (a mask, an optimizer's state) follows where it holds what T or S stand for. */
+    bool stands = wk_is_float(dtype) && (from->dtype == dtype || from->dtype == wk_stat_dtype(dtype));
+    bool follows = slot->flags & WK_ANY ? stands : !slot->dtypes;
     wk_tensor *host = wk_to(from, wk_cpu());
     *to = host && follows ? wk_cast(host, WK_F64) : host;
     return *to ? WK_OK : wk_error_status();
@@ -282,9 +314,9 @@ wk_status wk_sample_as_f64(const wk_sample *s, wk_sample *wide)
     memset(wide->call.out, 0, sizeof wide->call.out);
     wide->call.device = wk_cpu();
     for (int i = 0; i < wk_op_inputs(op); i++)
-        WK_TRY(widen(&op->in[i], s->in[i], &wide->in[i]));
+        WK_TRY(widen(&op->in[i], s->call.dtype, s->in[i], &wide->in[i]));
     for (int i = 0; i < s->call.n_tail; i++)
-        WK_TRY(widen(&op->in[wk_op_inputs(op) - 1], s->tail[i], &wide->tail[i]));
+        WK_TRY(widen(&op->in[wk_op_inputs(op) - 1], s->call.dtype, s->tail[i], &wide->tail[i]));
     point_call(wide);
     return WK_OK;
 }

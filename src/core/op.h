@@ -38,6 +38,7 @@ enum {
     WK_SKIP = 16,    /* output: a C caller may leave it out (a gradient that nobody needs) */
     WK_OPAQUE = 32,  /* output: bytes for another op, in the implementation's own order */
     WK_TAIL = 8,     /* the last input slot: any number of tensors, named by op->tail_name */
+    WK_UPDATE = 32,  /* input: the op changes a part of it; of all inputs only this one may be the output */
 };
 
 /* The dtype of a slot: the call's (dtypes = 0, no flag), one of a set, or by flag. */

@@ -27,7 +27,13 @@ typedef struct {
     int64_t m, n, k;
     wk_mat a, b, c;
     wk_gemm_pack_fn pack_b; /* NULL: B is b */
-    const void *pack_ctx;
+    /* Beside pack_b where A is bf16, for processors that multiply pairs: dst[(p - p0) / 2 * nr + j - j0] is an
+     * uint32_t with row p, an even one, in its lower half and row p + 1 (0 behind the last) in its upper half. */
+    wk_gemm_pack_fn pack_b_pairs;
+    /* Beside pack_b: takes n finished values of row i from column j0 on, in the compute type, in place of C, of which
+     * only the dtype is looked at: f64 or not. */
+    void (*store_c)(const void *ctx, int64_t i, int64_t j0, int64_t n, const void *v);
+    const void *pack_ctx; /* of all three */
     const void *row_bias, *col_bias; /* NULL or m, n values in the compute type */
     bool accumulate;                 /* add to what C holds */
     void (*act)(void *row, int64_t n,

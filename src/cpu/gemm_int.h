@@ -73,7 +73,7 @@ static inline size_t gemm_compute_bytes(const wk_gemm_args *g) { return g->c.dty
 /* Whether the kernel can add up in C itself. */
 static inline bool gemm_c_in_place(const wk_gemm_args *g)
 {
-    return g->c.cs == 1 && (g->c.dtype == WK_F32 || g->c.dtype == WK_F64);
+    return !g->store_c && g->c.cs == 1 && (g->c.dtype == WK_F32 || g->c.dtype == WK_F64);
 }
 
 /* ---- Packing ---- */

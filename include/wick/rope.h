@@ -1,0 +1,32 @@
+/* wick/rope.h: rotary position embedding. */
+#ifndef WICK_ROPE_H
+#define WICK_ROPE_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Turns pairs of the last dimension of x by the angles whose cosines and sines are given:
+ *     y1 = x1 cos - x2 sin,  y2 = x1 sin + x2 cos.
+ * cos and sin are [t', r] or [b, t', r], of x's dtype: row i is for position i, t' may exceed t. The first 2 r
+ * elements of d are turned, the rest (partial rotary) passes through. Float.
+ * WK_ERR_SHAPE when x is not of rank 4, 2 r exceeds d, or there are fewer than t rows. */
+
+/* x [b, h, t, d]; a pair is elements i and i + r. */
+WK_API wk_tensor *wk_rope(const wk_tensor *x, const wk_tensor *cos, const wk_tensor *sin);
+/* x [b, h, t, d]; a pair is elements 2 i and 2 i + 1. */
+WK_API wk_tensor *wk_rope_i(const wk_tensor *x, const wk_tensor *cos, const wk_tensor *sin);
+/* x [b, t, h, d]; a pair is elements i and i + r. */
+WK_API wk_tensor *wk_rope_thd(const wk_tensor *x, const wk_tensor *cos, const wk_tensor *sin);
+
+/* Gradients: dx from dy, which is turned back. */
+WK_API wk_tensor *wk_rope_backward(const wk_tensor *dy, const wk_tensor *cos, const wk_tensor *sin);
+WK_API wk_tensor *wk_rope_i_backward(const wk_tensor *dy, const wk_tensor *cos, const wk_tensor *sin);
+WK_API wk_tensor *wk_rope_thd_backward(const wk_tensor *dy, const wk_tensor *cos, const wk_tensor *sin);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,281 @@
+/* attention_forward.inc.h: attention of one block of queries, for REAL. */
+
+typedef struct {
+    REAL *o; /* the result before the division by the sum: [rows, o_rs] */
+    int64_t o_rs;
+    REAL *top, *sum, *fix; /* of each row: the largest score, the sum of exp(score - top), and what older
+                              sums are multiplied with after a block */
+    REAL *q, *q_turned, *s, *o_turned, *k, *v, *mask, *mask_turned;
+} FN(work);
+
+/* Memory for one task; returns the bytes. */
+static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
+{
+    int64_t lanes = WK_VEC_BYTES / (int64_t)sizeof(REAL);
+    int64_t d = gemm_round_up(p->d, lanes), dv = gemm_round_up(p->dv, lanes);
+    size_t at = 0, one = sizeof(REAL);
+    w->o_rs = dv;
+    w->o = attn_take(base, &at, ATTN_ROWS * dv, one);
+    w->top = attn_take(base, &at, ATTN_ROWS, one);
+    w->sum = attn_take(base, &at, ATTN_ROWS, one);
+    w->fix = attn_take(base, &at, ATTN_ROWS, one);
+    w->q = attn_take(base, &at, ATTN_ROWS * d, one);
+    w->q_turned = attn_take(base, &at, ATTN_ROWS * d, one);
+    w->s = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
+    w->o_turned = attn_take(base, &at, ATTN_ROWS * dv, one);
+    w->k = attn_take(base, &at, ATTN_KEYS * d, one);
+    w->v = attn_take(base, &at, ATTN_KEYS * dv, one);
+    w->mask = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
+    w->mask_turned = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
+    return at;
+}
+
+/* The running softmax over one more block: scores s [n, rows] become exp(scale s - top). Returns whether some
+ * row's top has grown, and with it fix is not 1. A row without a key so far has top -infinity and sum 0. */
+static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
+{
+    bool grown = false;
+    for (int64_t x = 0; x < cols; x += ATTN_LANES) {
+        REAL top[ATTN_LANES], sum[ATTN_LANES], *s = w->s + x;
+        for (int l = 0; l < ATTN_LANES; l++)
+            top[l] = -INFINITY;
+        for (int64_t j = 0; j < n; j++)
+            for (int l = 0; l < ATTN_LANES; l++)
+                top[l] = s[j * ATTN_ROWS + l] > top[l] ? s[j * ATTN_ROWS + l] : top[l];
+        for (int l = 0; l < ATTN_LANES; l++) {
+            REAL was = w->top[x + l], now = top[l] * scale > was ? top[l] * scale : was;
+            grown |= now != was;
+            w->top[x + l] = now;
+            w->fix[x + l] = now != was ? R_EXP(was - now) : 1;
+            top[l] = now == -INFINITY ? 0 : now;
+            sum[l] = 0;
+        }
+        for (int64_t j = 0; j < n; j++)
+            for (int l = 0; l < ATTN_LANES; l++) {
+                REAL e = R_EXP(s[j * ATTN_ROWS + l] * scale - top[l]);
+                s[j * ATTN_ROWS + l] = e;
+                sum[l] += e;
+            }
+        for (int l = 0; l < ATTN_LANES; l++)
+            w->sum[x + l] = w->sum[x + l] * w->fix[x + l] + sum[l];
+    }
+    return grown;
+}
+
+/* Drops weights [n, rows] of keys from k0 on; weight e of [b, h, s, t] takes word e. */
+static void FN(drop)(const attn_plan *p, const attn_rows *r, int64_t k0, int64_t n, REAL *s)
+{
+    uint32_t words[ATTN_KEYS];
+    uint64_t threshold = wk_dropout_threshold(p->dropout);
+    REAL kept = (REAL)wk_dropout_scale(p->dropout);
+    for (int x = 0; x < r->rows; x++) {
+        int64_t row = (r->of->index * p->hq + attn_head(r, x)) * r->of->s + attn_query(r, x);
+        wk_random_words(p->seed, p->offset, (uint64_t)(row * r->of->t + k0), n, words);
+        for (int64_t j = 0; j < n; j++)
+            s[j * ATTN_ROWS + x] *= wk_dropout_keeps(words[j], threshold) ? kept : 0;
+    }
+}
+
+/* The usual way: w->o, top and sum of the block's rows over keys [from, to). */
+static void FN(attend)(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, FN(work) * w)
+{
+    const attn_sequence *q = r->of;
+    const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
+    int64_t bytes = (int64_t)wk_bytes(p->dtype), cols = gemm_round_up(r->rows, ATTN_LANES);
+    const char *k = q->k + r->key_head * p->k.h * bytes, *v = q->v + r->key_head * p->v.h * bytes;
+    bool plain = !q->mask && p->softcap == 0 && p->scale > 0;
+    FN(load_rows)(r, p->dtype, q->q, p->q, p->d, p->d, w->q, w->q_turned);
+    memset(w->o_turned, 0, (size_t)(p->dv * ATTN_ROWS) * sizeof(REAL));
+    for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
+        int64_t n = gemm_min(to - k0, ATTN_KEYS);
+        attn_mat km = WK_ISA(attn_rows_of)(p->dtype, k, p->k, k0, n, p->d, 0, w->k);
+        attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, 0, w->v);
+        WK_ISA(attn_product)(kernel, n, cols, p->d, km, w->q_turned, ATTN_ROWS, w->s, ATTN_ROWS, false);
+        if (!plain)
+            FN(finish_scores)(p, r, k0, n, w->s, NULL, w->mask, w->mask_turned);
+        else if (FN(needs_limits)(r, k0, n))
+            FN(apply_limits)(r, k0, n, w->s);
+        if (FN(softmax_block)(w, n, cols, plain ? (REAL)p->scale : 1))
+            for (int64_t i = 0; i < p->dv; i++)
+                for (int64_t x = 0; x < cols; x++)
+                    w->o_turned[i * ATTN_ROWS + x] *= w->fix[x];
+        if (p->dropout > 0)
+            FN(drop)(p, r, k0, n, w->s);
+        attn_mat v_turned = {vm.data, vm.cs, vm.rs};
+        WK_ISA(attn_product)
+        (kernel, p->dv, cols, n, v_turned, w->s, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+    }
+    WK_ISA(wk_block_transpose)
+    (sizeof(REAL), w->o_turned, ATTN_ROWS, w->o, w->o_rs, p->dv, r->rows, false);
+}
+
+/* ---- The thin way ---- */
+
+typedef REAL FN(uvec) __attribute__((vector_size(WK_VEC_BYTES), aligned(sizeof(REAL)), may_alias));
+enum { FN(VEC) = WK_VEC_BYTES / sizeof(REAL), FN(DOT_KEYS) = 4 };
+
+/* Dot products of mr rows of q (mr is a constant where this is inlined) with up to 4 rows of k; d is whole
+ * vectors. */
+static inline __attribute__((always_inline)) void FN(dots)(const REAL *q, const REAL *k, int64_t k_rs,
+                                                           int64_t d, int n, REAL *s, int mr)
+{
+    FN(uvec) acc[4][FN(DOT_KEYS)];
+    const REAL *row[FN(DOT_KEYS)];
+    for (int j = 0; j < FN(DOT_KEYS); j++)
+        row[j] = k + (j < n ? j : 0) * k_rs;
+    for (int i = 0; i < mr; i++)
+        for (int j = 0; j < FN(DOT_KEYS); j++)
+            acc[i][j] = (FN(uvec)){0};
+    for (int64_t c = 0; c < d; c += FN(VEC)) {
+        for (int i = 0; i < mr; i++)
+            for (int j = 0; j < FN(DOT_KEYS); j++)
+                acc[i][j] += *(const FN(uvec) *)(q + i * d + c) * *(const FN(uvec) *)(row[j] + c);
+    }
+    for (int i = 0; i < mr; i++)
+        for (int j = 0; j < n; j++) {
+            REAL part[FN(VEC)];
+            memcpy(part, &acc[i][j], sizeof part);
+            for (int half = FN(VEC) / 2; half > 0; half /= 2)
+                for (int l = 0; l < half; l++)
+                    part[l] += part[l + half];
+            s[i * ATTN_KEYS + j] = part[0];
+        }
+}
+
+/* s[rows, n] = q [rows, d] . k [n, d]^T, d padded to whole vectors. */
+static void FN(thin_scores)(const REAL *q, attn_mat k, int64_t d, int rows, int64_t n, REAL *s)
+{
+    for (int64_t j = 0; j < n; j += FN(DOT_KEYS)) {
+        const REAL *key = (const REAL *)k.data + j * k.rs;
+        int keys = (int)gemm_min(n - j, FN(DOT_KEYS));
+        for (int x = 0; x < rows;) {
+            const REAL *row = q + x * d;
+            REAL *to = s + x * ATTN_KEYS + j;
+            int mr = rows - x >= 4 ? 4 : rows - x >= 2 ? 2 : 1;
+            switch (mr) {
+            case 4: FN(dots)(row, key, k.rs, d, keys, to, 4); break;
+            case 2: FN(dots)(row, key, k.rs, d, keys, to, 2); break;
+            default: FN(dots)(row, key, k.rs, d, keys, to, 1); break;
+            }
+            x += mr;
+        }
+    }
+}
+
+/* Row x of thin scores, n keys from k0 on: finished, and taken into the running softmax. */
+static void FN(thin_row)(const attn_plan *p, const attn_rows *r, int x, int64_t k0, int64_t n, FN(work) * w)
+{
+    REAL *s = w->s + x * ATTN_KEYS;
+    FN(apply_cap)(s, NULL, n, (REAL)p->scale, (REAL)p->softcap);
+    if (r->of->mask) {
+        FN(mask_row)(p, r, x, k0, n, w->mask);
+        FN(apply_mask)(s, w->mask, n, p->mask_dtype == WK_U8);
+    }
+    for (int64_t j = 0; j < n && k0 + j < r->see[x].lo; j++)
+        s[j] = -INFINITY;
+    for (int64_t j = gemm_max(r->see[x].hi - k0, 0); j < n; j++)
+        s[j] = -INFINITY;
+    REAL was = w->top[x], largest = FN(line_max)(s, n);
+    REAL now = largest > was || largest != largest ? largest : was;
+    REAL fix = now != was ? R_EXP(was - now) : 1;
+    w->top[x] = now;
+    w->sum[x] = w->sum[x] * fix + FN(line_exp)(s, s, n, now == -INFINITY ? 0 : now);
+    for (int64_t i = 0; fix != 1 && i < w->o_rs; i++)
+        w->o[x * w->o_rs + i] *= fix;
+}
+
+static void FN(attend_thin)(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, FN(work) * w)
+{
+    const attn_sequence *q = r->of;
+    const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
+    int64_t bytes = (int64_t)wk_bytes(p->dtype), d = gemm_round_up(p->d, FN(VEC));
+    const char *k = q->k + r->key_head * p->k.h * bytes, *v = q->v + r->key_head * p->v.h * bytes;
+    FN(load_rows)(r, p->dtype, q->q, p->q, p->d, d, w->q, NULL);
+    memset(w->o, 0, (size_t)(r->rows * w->o_rs) * sizeof(REAL));
+    for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
+        int64_t n = gemm_min(to - k0, ATTN_KEYS);
+        attn_mat km = WK_ISA(attn_rows_of)(p->dtype, k, p->k, k0, n, p->d, d, w->k);
+        FN(thin_scores)(w->q, km, d, r->rows, n, w->s);
+        for (int x = 0; x < r->rows; x++)
+            FN(thin_row)(p, r, x, k0, n, w);
+        attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, w->o_rs, w->v);
+        attn_mat weights = {w->s, ATTN_KEYS, 1};
+        WK_ISA(attn_product)(kernel, r->rows, p->dv, n, weights, vm.data, vm.rs, w->o, w->o_rs, true);
+    }
+}
+
+/* ---- Results ---- */
+
+/* Rows of o divided by their sums, to y and lse. */
+static void FN(store_rows)(const attn_plan *p, const attn_rows *r, FN(work) * w)
+{
+    int64_t bytes = (int64_t)wk_bytes(p->y_dtype);
+    for (int x = 0; x < r->rows; x++) {
+        REAL *row = w->o + x * w->o_rs, sum = w->sum[x], factor = sum == 0 ? 0 : 1 / sum;
+        int64_t head = attn_head(r, x), i = attn_query(r, x);
+        for (int64_t c = 0; c < p->dv; c++)
+            row[c] *= factor;
+        WK_ISA(wk_block_store)
+        (p->y_dtype, REAL_COMPUTE, row, r->of->y + (head * p->y.h + i * p->y.s) * bytes, p->dv, false);
+        if (r->of->lse)
+            ((REAL *)r->of->lse)[head * r->of->s + i] = sum == 0 ? -INFINITY : w->top[x] + R_LOG(sum);
+    }
+}
+
+/* A split's part: rows of dv values, then tops, then sums. */
+static void FN(keep_part)(const attn_plan *p, const attn_rows *r, const FN(work) * w, REAL *part)
+{
+    for (int x = 0; x < r->rows; x++) {
+        memcpy(part + x * p->dv, w->o + x * w->o_rs, (size_t)p->dv * sizeof(REAL));
+        part[ATTN_ROWS * p->dv + x] = w->top[x];
+        part[ATTN_ROWS * (p->dv + 1) + x] = w->sum[x];
+    }
+}
+
+/* Adds a part to w. */
+static void FN(add_part)(const attn_plan *p, const attn_rows *r, FN(work) * w, const REAL *part)
+{
+    for (int x = 0; x < r->rows; x++) {
+        REAL *row = w->o + x * w->o_rs, was = w->top[x], top = part[ATTN_ROWS * p->dv + x];
+        REAL now = top > was || top != top ? top : was;
+        REAL old = was != now ? R_EXP(was - now) : 1, more = top != now ? R_EXP(top - now) : 1;
+        w->top[x] = now;
+        w->sum[x] = w->sum[x] * old + part[ATTN_ROWS * (p->dv + 1) + x] * more;
+        for (int64_t c = 0; c < p->dv; c++)
+            row[c] = row[c] * old + part[x * p->dv + c] * more;
+    }
+}
+
+/* One task: block r over split `split` of the keys; part is NULL for the only one. */
+static void FN(run_rows)(const attn_plan *p, const attn_rows *r, int64_t split, REAL *part, char *memory)
+{
+    FN(work) w;
+    FN(work_init)(&w, p, memory);
+    for (int x = 0; x < ATTN_ROWS; x++) {
+        w.top[x] = -INFINITY;
+        w.sum[x] = 0;
+    }
+    int64_t size = r->of->split_keys, from = gemm_max(split * size, r->keys.lo);
+    int64_t to = gemm_min((split + 1) * size, r->keys.hi);
+    bool thin = r->of->whole_groups && p->hq / p->hk * r->of->s <= ATTN_THIN && p->dropout == 0;
+    (thin ? FN(attend_thin) : FN(attend))(p, r, from, to, &w);
+    if (part)
+        FN(keep_part)(p, r, &w, part);
+    else
+        FN(store_rows)(p, r, &w);
+}
+
+/* The parts of one block put together. */
+static void FN(merge_rows)(const attn_plan *p, const attn_rows *r, const char *parts, char *memory)
+{
+    FN(work) w;
+    FN(work_init)(&w, p, memory);
+    for (int x = 0; x < ATTN_ROWS; x++) {
+        w.top[x] = -INFINITY;
+        w.sum[x] = 0;
+    }
+    memset(w.o, 0, (size_t)(ATTN_ROWS * w.o_rs) * sizeof(REAL));
+    for (int64_t i = 0; i < r->of->splits; i++)
+        FN(add_part)(p, r, &w, (const REAL *)(parts + (size_t)i * p->part_bytes));
+    FN(store_rows)(p, r, &w);
+}

@@ -1,0 +1,123 @@
+/* rope.c: rotary embedding, row by row. */
+#include <float.h>
+#include "ops/rope.h"
+#include "core/families.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "activation.h"
+#include "block.h"
+
+#include "real_f32.h"
+#include "rope.inc.h"
+#include "real_f64.h"
+#include "rope.inc.h"
+
+enum { TASK_ELEMENTS = 1 << 15, STREAM_BYTES = 8 << 20, STACK_BYTES = 16 << 10 };
+
+typedef void (*turn_fn)(const void *in, const void *cosines, const void *sines, void *out, int64_t r,
+                        int sign);
+
+typedef struct {
+    const wk_tensor *x;
+    const char *cos, *sin; /* packed, in the compute type: [b or 1, t, r] */
+    wk_tensor *y;
+    int64_t cos_b; /* values from one batch to the next, 0 where all share */
+    int64_t t, d, r, rows, per_task;
+    int t_dim, sign;
+    turn_fn turn;
+    bool stream, direct_in, direct_out;
+    atomic_bool no_memory;
+} plan;
+
+/* Row `row` of the [b, ., .] rows; buf holds two rows in the compute type, for what is not that already. */
+static void run_row(const plan *p, int64_t row, char *buf)
+{
+    const wk_tensor *x = p->x;
+    wk_dtype dtype = x->dtype;
+    wk_compute compute = wk_dtypes[dtype].compute;
+    int64_t bytes = (int64_t)wk_bytes(dtype), wide = (int64_t)wk_compute_bytes(compute);
+    int64_t at[3] = {row / x->shape[2] / x->shape[1], row / x->shape[2] % x->shape[1], row % x->shape[2]};
+    int64_t angle = (at[0] * p->cos_b + at[p->t_dim] * p->r) * wide;
+    const char *in = (const char *)wk_ptr(x) +
+                     (at[0] * x->strides[0] + at[1] * x->strides[1] + at[2] * x->strides[2]) * bytes;
+    char *to = (char *)wk_ptr(p->y) + row * p->d * bytes, *out = p->direct_out ? to : buf + p->d * wide;
+    if (!p->direct_in) {
+        WK_ISA(wk_block_load)(dtype, in, x->strides[3], buf, p->d);
+        in = buf;
+    }
+    p->turn(in, p->cos + angle, p->sin + angle, out, p->r, p->sign);
+    int64_t turned = 2 * p->r * wide;
+    memcpy(out + turned, in + turned, (size_t)(p->d * wide - turned));
+    if (out != to)
+        WK_ISA(wk_block_store)(dtype, compute, out, to, p->d, p->stream);
+}
+
+static void run_task(void *ctx, int64_t task)
+{
+    plan *p = ctx;
+    size_t bytes = (size_t)p->d * 16;
+    _Alignas(64) char small[STACK_BYTES];
+    char *buf = bytes <= sizeof small || (p->direct_in && p->direct_out) ? small : wk_block_alloc(bytes);
+    if (!buf) {
+        atomic_store(&p->no_memory, true);
+        return;
+    }
+    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
+    for (int64_t row = begin; row < end; row++)
+        run_row(p, row, buf);
+    if (buf != small)
+        wk_block_free(buf, bytes);
+}
+
+/* The first t rows of cos or sin, packed, in the compute type. */
+static const char *angles(const wk_tensor *t, int64_t rows)
+{
+    wk_tensor first = *t;
+    first.shape[t->rank - 2] = rows;
+    const wk_tensor *copy = WK_ISA(wk_compute_copy)(&first);
+    return copy ? wk_ptr(copy) : NULL;
+}
+
+static wk_status run_rope(wk_call *c)
+{
+    const wk_rope_kind *kind = c->impl->data;
+    const wk_tensor *x = c->in[0], *cos = c->in[1];
+    wk_compute compute = wk_dtypes[c->dtype].compute;
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    plan p = {.x = x,
+              .y = c->out[0],
+              .t_dim = kind->thd ? 1 : 2,
+              .d = x->shape[3],
+              .r = cos->shape[cos->rank - 1],
+              .rows = x->shape[0] * x->shape[1] * x->shape[2],
+              .sign = kind->backward ? -1 : 1};
+    p.t = x->shape[p.t_dim];
+    p.cos_b = cos->rank == 3 ? p.t * p.r : 0;
+    p.cos = angles(cos, p.t);
+    p.sin = angles(c->in[2], p.t);
+    if (!p.cos || !p.sin)
+        return wk_error_status();
+    p.turn = compute == WK_COMPUTE_F64 ? (kind->interleaved ? pairs_f64 : halves_f64)
+                                       : (kind->interleaved ? pairs_f32 : halves_f32);
+    bool same = c->dtype == wk_compute_dtype(compute);
+    p.stream = wk_count(p.y) * (int64_t)wk_bytes(c->dtype) >= STREAM_BYTES;
+    p.direct_in = same && (x->strides[3] == 1 || p.d == 1);
+    p.direct_out = same && !p.stream;
+    p.per_task = TASK_ELEMENTS / p.d + 1;
+    wk_parallel_for((p.rows + p.per_task - 1) / p.per_task, run_task, &p);
+    return p.no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory for rows of %lld elements", (long long)p.d)
+                       : WK_OK;
+}
+
+#define KIND(...) (&(const wk_rope_kind){__VA_ARGS__})
+
+const wk_impl WK_ISA(wk_cpu_rope)[] = {
+    {"rope", "simd", run_rope, NULL, KIND(false, false, false)},
+    {"rope_backward", "simd", run_rope, NULL, KIND(false, false, true)},
+    {"rope_i", "simd", run_rope, NULL, KIND(true, false, false)},
+    {"rope_i_backward", "simd", run_rope, NULL, KIND(true, false, true)},
+    {"rope_thd", "simd", run_rope, NULL, KIND(false, true, false)},
+    {"rope_thd_backward", "simd", run_rope, NULL, KIND(false, true, true)},
+    {0},
+};

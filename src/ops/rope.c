@@ -1,0 +1,96 @@
+/* rope.c: front ends of rotary embedding. */
+#include "rope.h"
+#include "wick/rope.h"
+
+/* cos [t', r] or [b, t', r] against x, whose positions are dim t_dim. */
+static wk_status check_angles(wk_call *c, int t_dim)
+{
+    const wk_tensor *x = c->in[0], *cos = c->in[1];
+    WK_TRY(wk_call_rank(c, 0, 4, 4));
+    WK_TRY(wk_call_rank(c, 1, 2, 3));
+    int64_t t = x->shape[t_dim], d = x->shape[3], rows = cos->shape[cos->rank - 2],
+            r = cos->shape[cos->rank - 1];
+    WK_NEED(cos->rank == 2 || cos->shape[0] == x->shape[0], c, WK_ERR_SHAPE, "cos",
+            "expected a batch of %lld, got %lld", (long long)x->shape[0], (long long)cos->shape[0]);
+    WK_NEED(rows >= t, c, WK_ERR_SHAPE, "cos", "expected at least %lld positions, got %lld", (long long)t,
+            (long long)rows);
+    WK_NEED(r <= d / 2, c, WK_ERR_SHAPE, "cos", "expected a last dimension of at most %lld, got %lld",
+            (long long)(d / 2), (long long)r);
+    WK_TRY(wk_call_same_shape(c, 2, 1));
+    wk_call_out_like(c, 0, x);
+    return WK_OK;
+}
+
+static wk_status infer_rope(wk_call *c) { return check_angles(c, 2); }
+static wk_status infer_rope_thd(wk_call *c) { return check_angles(c, 1); }
+
+/* ---- the table ---- */
+
+#define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
+
+/* x stands for the first input: x, or dy of the gradients. */
+#define ROPE_SAMPLES(x) \
+    x "=T[2,3,5,8] cos=T[5,4] sin=T[5,4]", x "=T[2,3,5,8] cos=T[2,9,4] sin=T[2,9,4]", \
+        x "=T[1,2,7,10] cos=T[8,3] sin=T[8,3]", x "=T[2,1,4,7] cos=T[4,2] sin=T[4,2]", \
+        x "=T[1,2,3,6] cos=T[3,0] sin=T[3,0]", x "=T[2,4,40,64] cos=T[40,32] sin=T[40,32]", \
+        x "=T[1,16,33,130] cos=T[50,65] sin=T[50,65]", x "=T[0,2,3,4] cos=T[3,2] sin=T[3,2]", \
+        x "=T[2,2,0,4] cos=T[3,2] sin=T[3,2]", x "=T[1,1,2,4]:special cos=T[2,2] sin=T[2,2]"
+#define ROPE_THD_SAMPLES(x) \
+    x "=T[2,5,3,8] cos=T[5,4] sin=T[5,4]", x "=T[2,5,3,8] cos=T[2,9,4] sin=T[2,9,4]", \
+        x "=T[1,7,2,10] cos=T[8,3] sin=T[8,3]", x "=T[2,40,4,64] cos=T[40,32] sin=T[40,32]", \
+        x "=T[2,3,0,4] cos=T[3,2] sin=T[3,2]", x "=T[1,33,16,130] cos=T[50,65] sin=T[50,65]"
+#define ROPE_ERRORS(x) \
+    x "=T[2,3,4,8] cos=T[4,4] ! sin", "cos=T[4,4] sin=T[4,4] ! " x, \
+        x "=T[3,4,8] cos=T[4,4] sin=T[4,4] ! " x, x "=T[2,3,4,8] cos=T[4] sin=T[4] ! cos", \
+        x "=T[2,4,4,8] cos=T[3,4] sin=T[3,4] ! cos", x "=T[2,3,4,8] cos=T[4,5] sin=T[4,5] ! cos", \
+        x "=T[2,3,4,8] cos=T[3,4,4] sin=T[3,4,4] ! cos", x "=T[2,3,4,8] cos=T[4,4] sin=T[4,3] ! sin", \
+        x "=f32[2,3,4,8] cos=f16[4,4] sin=f32[4,4] ! cos", \
+        x "=i32[2,3,4,8] cos=i32[4,4] sin=i32[4,4] ! dtype"
+
+SAMPLES(rope_samples, ROPE_SAMPLES("x"));
+SAMPLES(rope_backward_samples, ROPE_SAMPLES("dy"));
+SAMPLES(rope_thd_samples, ROPE_THD_SAMPLES("x"));
+SAMPLES(rope_thd_backward_samples, ROPE_THD_SAMPLES("dy"));
+SAMPLES(rope_errors, ROPE_ERRORS("x"));
+SAMPLES(rope_backward_errors, ROPE_ERRORS("dy"));
+
+enum { OP_rope, OP_rope_backward, OP_rope_i, OP_rope_i_backward, OP_rope_thd, OP_rope_thd_backward };
+
+#define ROPE(name_, samples_, infer_, summary_) \
+    [OP_##name_] = {.name = #name_, \
+                    .summary = summary_, \
+                    .dtypes = WK_FLOATS, \
+                    .in = {{"x", 0, 0}, {"cos", 0, 0}, {"sin", 0, 0}}, \
+                    .out = {{"y", 0, 0}}, \
+                    .infer = infer_, \
+                    .samples = samples_##_samples, \
+                    .errors = rope_errors}, \
+    [OP_##name_##_backward] = {.name = #name_ "_backward", \
+                               .summary = "gradient of " #name_, \
+                               .dtypes = WK_FLOATS, \
+                               .in = {{"dy", 0, 0}, {"cos", 0, 0}, {"sin", 0, 0}}, \
+                               .out = {{"dx", 0, 0}}, \
+                               .infer = infer_, \
+                               .samples = samples_##_backward_samples, \
+                               .errors = rope_backward_errors}
+
+wk_op wk_ops_rope[] = {
+    ROPE(rope, rope, infer_rope, "turns pairs i, i + r of [b,h,t,d] by their position's angles"),
+    ROPE(rope_i, rope, infer_rope, "turns pairs 2i, 2i + 1 of [b,h,t,d] by their position's angles"),
+    ROPE(rope_thd, rope_thd, infer_rope_thd, "turns pairs i, i + r of [b,t,h,d] by their position's angles"),
+    {0},
+};
+
+/* ---- the API ---- */
+
+#define API(name) \
+    wk_tensor *wk_##name(const wk_tensor *x, const wk_tensor *cos, const wk_tensor *sin) \
+    { \
+        return wk_call_run1(&(wk_call){.op = &wk_ops_rope[OP_##name], .in = {x, cos, sin}}); \
+    }
+API(rope)
+API(rope_backward)
+API(rope_i)
+API(rope_i_backward)
+API(rope_thd)
+API(rope_thd_backward)
