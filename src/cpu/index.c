@@ -458,26 +458,32 @@ static wk_status run_read_backward(wk_call *c)
     return run_index(c, ADD, dx, c->in[1], c->in[0], k->slices);
 }
 
+/* An output, or in the place of one that is not wanted a tensor like it: ids are checked on the way to it. */
+static wk_tensor *wanted_or_not(const wk_call *c, int i)
+{
+    const wk_spec *s = &c->spec[i];
+    return c->out[i] ? c->out[i] : wk_tensor_new(c->device, s->dtype, s->rank, s->shape);
+}
+
 static wk_status run_add_backward(wk_call *c)
 {
     const kind *k = c->impl->data;
+    wk_tensor *dsrc = wanted_or_not(c, 1);
+    if (!dsrc)
+        return wk_error_status();
     if (c->out[0])
         WK_ISA(wk_tensor_copy)(c->in[1], c->out[0]);
-    return c->out[1] ? run_index(c, GATHER, c->in[1], c->out[1], c->in[0], k->slices) : WK_OK;
+    return run_index(c, GATHER, c->in[1], dsrc, c->in[0], k->slices);
 }
 
 /* Each gradient goes to the one that wrote the element: the last of src, or x where there is none. */
 static wk_status run_scatter_backward(wk_call *c)
 {
-    wk_tensor *to[2] = {c->out[0], c->out[1]};
-    for (int i = 0; i < 2; i++) {
-        if (!to[i])
-            to[i] = wk_tensor_new(c->device, c->spec[i].dtype, c->spec[i].rank, c->spec[i].shape);
-        if (!to[i])
-            return wk_error_status();
-    }
-    WK_ISA(wk_tensor_copy)(c->in[1], to[0]);
-    return run_index(c, TAKE, to[0], to[1], c->in[0], false);
+    wk_tensor *dx = wanted_or_not(c, 0), *dsrc = dx ? wanted_or_not(c, 1) : NULL;
+    if (!dsrc)
+        return wk_error_status();
+    WK_ISA(wk_tensor_copy)(c->in[1], dx);
+    return run_index(c, TAKE, dx, dsrc, c->in[0], false);
 }
 
 const wk_impl WK_ISA(wk_cpu_index)[] = {
