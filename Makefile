@@ -9,3 +9,10 @@ all: $(BUILD)/CMakeCache.txt
 $(BUILD)/CMakeCache.txt:
 	@cmake -S . -B $(BUILD)
 	@ln -sf $(BUILD)/compile_commands.json compile_commands.json
+
+# The tests, with warnings as errors, in a build of their own: what `make` built is left alone.
+.PHONY: test
+test:
+	@cmake -S . -B $(BUILD)-test -DWICK_WERROR=ON
+	@cmake --build $(BUILD)-test -j$(JOBS)
+	@cd $(BUILD)-test && ctest --output-on-failure -j$(JOBS)
