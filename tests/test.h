@@ -65,6 +65,12 @@ static inline bool test_error(bool refused, wk_status status, const char *word, 
 /* The same for a call that gives a status. */
 #define CHECK_FAILS(call, status, word) \
     test_error((call) == (status), (status), (word), __FILE__, __LINE__, #call)
+/* The same for a call whose result does not matter. */
+#define CHECK_ERROR(call, status, word) \
+    do { \
+        (void)(call); \
+        test_error(true, (status), (word), __FILE__, __LINE__, #call); \
+    } while (0)
 /* Nothing went wrong up to here. */
 #define CHECK_FINE() \
     do { \

@@ -17,9 +17,12 @@
 #include "reduce.h"
 #include "matmul.h"
 #include "copy.h"
+#include "index.h"
+#include "scan.h"
 #include "softmax.h"
 #include "rope.h"
 #include "attention.h"
+#include "rnn.h"
 #include "random.h"
 #include "loss.h"
 #include "ctc.h"
@@ -27,5 +30,6 @@
 #include "conv.h"
 #include "pool.h"
 #include "resample.h"
+#include "norm.h"
 
 #endif

@@ -1,8 +1,8 @@
 /* wick/optim.h: optimizer steps, by PyTorch's formulas.
  *
- * Each has a form that makes new tensors and an _into form that updates param and the state in place. All tensors of a step
- * have one shape. grad has param's dtype; the state (momentum, m, v) has it too, or is f32 beside f16 and bf16
- * parameters. f16 and bf16 compute in f32. Float. */
+ * Each has a form that makes new tensors and an _into form that updates param and the state in place. All tensors of a
+ * step have one shape. grad has param's dtype; the state (momentum, m, v) any float dtype, so that f16 parameters
+ * can have an f32 state. The step is computed in param's compute type: f64 for f64, else f32. Float. */
 #ifndef WICK_OPTIM_H
 #define WICK_OPTIM_H
 

@@ -1,9 +1,8 @@
 /* wick/random.h: random numbers and dropout.
  *
  * One counter-based generator (Philox 4x32-10) without state: the same seed and offset give the same numbers on every
- * device, for any number of threads. offset moves on in the stream of a seed, by four 32-bit words each: after a call for
- * n numbers the first unused offset is offset + ceil(n / 4) for dropout masks and f32, f16, bf16 numbers, and
- * offset + ceil(n / 2) for f64 ones. */
+ * device, for any number of threads, and in every dtype as near as that has them. offset moves on in the stream of a
+ * seed: after a call for n numbers, or a mask of n, the first unused one is offset + ceil(n / 4). */
 #ifndef WICK_RANDOM_H
 #define WICK_RANDOM_H
 
@@ -13,8 +12,7 @@
 extern "C" {
 #endif
 
-/* Uniform numbers from low to high: low + u (high - low) with u from 0 up to, not including, 1 in steps of one unit of the
- * dtype's significand. Rounding may give high itself, unless low is 0 and high a power of two. low and high are
+/* Uniform numbers from low to high: low + u (high - low) with u from 0 up to, not including, 1. Rounding may give high itself, unless low is 0 and high a power of two. low and high are
  * finite and in order; a float dtype. */
 WK_API wk_tensor *wk_rand(wk_device *device, wk_dtype dtype, int rank, const int64_t *shape, double low,
                           double high, int64_t seed, int64_t offset);

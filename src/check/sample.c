@@ -20,9 +20,13 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
+enum { MAX_LISTED = 8 };
+
 typedef struct {
     double lo, hi;
     bool special;
+    int listed; /* > 0: these values, again and again */
+    double list[MAX_LISTED];
 } range;
 
 static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
@@ -31,6 +35,8 @@ static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
     double u = (double)(mix(seed + (uint64_t)i * 0x9E3779B97F4A7C15u) >> 11) * 0x1p-53;
     if (r->special)
         return special[i % 6];
+    if (r->listed)
+        return r->list[i % r->listed];
     double v = r->lo + u * (r->hi - r->lo);
     return wk_is_float(dtype) ? v : floor(v);
 }
@@ -38,8 +44,8 @@ static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
 static range default_range(wk_dtype dtype)
 {
     if (wk_is_float(dtype))
-        return (range){-2, 2, false};
-    return wk_dtypes[dtype].is_signed ? (range){-8, 8, false} : (range){0, 8, false};
+        return (range){.lo = -2, .hi = 2};
+    return wk_dtypes[dtype].is_signed ? (range){.lo = -8, .hi = 8} : (range){.lo = 0, .hi = 8};
 }
 
 /* ---- one tensor: "T[2,3]:0..4" ---- */
@@ -64,6 +70,19 @@ static bool read_dtype(const char *text, size_t n, wk_dtype sample, tensor_text 
     return t->dtype != WK_DTYPE_COUNT;
 }
 
+/* "0,3,7" */
+static bool read_list(const char *text, range *r)
+{
+    for (r->listed = 0; *text && r->listed < MAX_LISTED;) {
+        char *end;
+        r->list[r->listed++] = strtod(text, &end);
+        if (end == text || (*end && *end != ','))
+            return false;
+        text = *end ? end + 1 : end;
+    }
+    return r->listed > 0 && !*text;
+}
+
 static bool read_range(const char *text, range *r)
 {
     if (strcmp(text, "special") == 0) {
@@ -74,6 +93,8 @@ static bool read_range(const char *text, range *r)
     char first[32], *end;
     const char *dots = strstr(text, "..");
     size_t n = dots ? (size_t)(dots - text) : 0;
+    if (!dots)
+        return read_list(text, r);
     if (n == 0 || n >= sizeof first)
         return false;
     memcpy(first, text, n);

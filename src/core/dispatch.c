@@ -159,6 +159,8 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
+        if (op->in[i].flags & WK_TAIL && !(op->in[i].flags & WK_OPTIONAL) && c->n_tail == 0)
+            return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));
     }
@@ -207,14 +209,22 @@ static bool same_view(const wk_tensor *a, const wk_tensor *b)
 }
 
 /* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
- * memory with is the very same view. */
+ * memory with is the very same view, and the one that is updated where an op says so. */
 static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
 {
+    unsigned updated = 0;
     if (!c->op->any_output && !wk_is_packed(given))
         return false;
+    for (int i = 0; i < WK_MAX_IN; i++)
+        updated |= c->op->in[i].flags & WK_UPDATE ? 1u << i : 0;
     for (int i = 0; i < WK_MAX_IN; i++) {
         const wk_tensor *t = c->in[i];
-        if (t && wk_tensor_overlap(t, given) && !same_view(t, given))
+        bool may_be_same = !updated || updated >> i & 1;
+        if (t && wk_tensor_overlap(t, given) && !(may_be_same && same_view(t, given)))
+            return false;
+    }
+    for (int i = 0; i < c->n_tail; i++) {
+        if (wk_tensor_overlap(c->tail[i], given))
             return false;
     }
     return true;

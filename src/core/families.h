@@ -21,7 +21,11 @@
     F(optim) \
     F(conv) \
     F(pool) \
-    F(resample)
+    F(resample) \
+    F(norm) \
+    F(index) \
+    F(scan) \
+    F(rnn)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)

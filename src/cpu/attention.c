@@ -1,6 +1,7 @@
 /* attention.c: the attention ops on the CPU: from tensors to a plan, and multi-head attention. */
 #include "core/families.h"
 #include "core/memory.h"
+#include "wick/ops.h"
 #include "activation.h"
 #include "attention_int.h"
 
@@ -19,9 +20,15 @@ static wk_status new_sequences(attn_plan *p, int64_t n)
     return WK_OK;
 }
 
-/* Views q, k, v, y of [b, h, rows, width], lse (NULL or packed) and a mask (NULL or any that broadcasts). */
-static wk_status run_batch(attn_plan *p, const wk_tensor *q, const wk_tensor *k, const wk_tensor *v,
-                           const wk_tensor *mask, const wk_tensor *y, const wk_tensor *lse)
+static attn_strides strides_of(const wk_tensor *t)
+{
+    return (attn_strides){t->strides[1], t->strides[2], t->strides[3]};
+}
+
+/* Fills the plan in from views q, k, v, y of [b, h, rows, width], lse (NULL or packed) and a mask (NULL or any that
+ * broadcasts). Its sequences are to be freed. */
+static wk_status plan_batch(attn_plan *p, const wk_tensor *q, const wk_tensor *k, const wk_tensor *v,
+                            const wk_tensor *mask, const wk_tensor *y, const wk_tensor *lse)
 {
     int64_t b = q->shape[0], s = q->shape[2], t = k->shape[2];
     wk_tensor m = {0};
@@ -35,11 +42,11 @@ static wk_status run_batch(attn_plan *p, const wk_tensor *q, const wk_tensor *k,
     p->hk = k->shape[1];
     p->d = q->shape[3];
     p->dv = v->shape[3];
-    p->q = (attn_strides){q->strides[1], q->strides[2], q->strides[3]};
-    p->k = (attn_strides){k->strides[1], k->strides[2], k->strides[3]};
-    p->v = (attn_strides){v->strides[1], v->strides[2], v->strides[3]};
-    p->y = (attn_strides){y->strides[1], y->strides[2], y->strides[3]};
-    p->mask = (attn_strides){m.strides[1], m.strides[2], m.strides[3]};
+    p->q = strides_of(q);
+    p->k = strides_of(k);
+    p->v = strides_of(v);
+    p->y = strides_of(y);
+    p->mask = strides_of(&m);
     WK_TRY(new_sequences(p, b));
     for (int64_t i = 0; i < b; i++)
         p->sequences[i] = (attn_sequence){.q = at(q, i * q->strides[0]),
@@ -51,6 +58,13 @@ static wk_status run_batch(attn_plan *p, const wk_tensor *q, const wk_tensor *k,
                                           .s = s,
                                           .t = t,
                                           .index = i};
+    return WK_OK;
+}
+
+static wk_status run_batch(attn_plan *p, const wk_tensor *q, const wk_tensor *k, const wk_tensor *v,
+                           const wk_tensor *mask, const wk_tensor *y, const wk_tensor *lse)
+{
+    WK_TRY(plan_batch(p, q, k, v, mask, y, lse));
     wk_status status = WK_ISA(attn_forward)(p);
     wk_free(p->sequences);
     return status;
@@ -67,6 +81,34 @@ static wk_status run_sdpa(wk_call *c)
                    .causal = o->causal,
                    .window = o->window};
     return run_batch(&p, c->in[0], c->in[1], c->in[2], c->in[3], y, lse);
+}
+
+static wk_status run_sdpa_backward(wk_call *c)
+{
+    const wk_sdpa_options *o = c->params;
+    const wk_tensor *in[6];
+    if (c->in[0]->shape[0] == 0 || c->in[1]->shape[1] == 0)
+        return WK_OK; /* nothing in any of them */
+    for (int i = 0; i < 6; i++) {
+        in[i] = WK_ISA(wk_compute_copy)(c->in[i]);
+        if (!in[i])
+            return wk_error_status();
+    }
+    const wk_tensor *delta = wk_sum(wk_mul(in[3], in[5]), 1, &(int64_t){3}, 0);
+    if (!delta)
+        return wk_error_status();
+    attn_grad_plan g = {.p = {.scale = wk_sdpa_scale(o, c->in[0]->shape[3]),
+                              .softcap = o->softcap,
+                              .causal = o->causal,
+                              .window = o->window},
+                        .delta = wk_ptr(delta),
+                        .dq = c->out[0],
+                        .dk = c->out[1],
+                        .dv = c->out[2]};
+    WK_TRY(plan_batch(&g.p, in[0], in[1], in[2], c->in[6], in[5], in[4]));
+    wk_status status = WK_ISA(attn_backward)(&g);
+    wk_free(g.p.sequences);
+    return status;
 }
 
 /* ---- Sequences end to end ---- */
@@ -180,6 +222,7 @@ static wk_status run_mha(wk_call *c)
 
 const wk_impl WK_ISA(wk_cpu_attention)[] = {
     {"sdpa", "simd", run_sdpa, NULL, NULL},
+    {"sdpa_backward", "simd", run_sdpa_backward, NULL, NULL},
     {"sdpa_varlen", "simd", run_sdpa_varlen, NULL, NULL},
     {"mha", "simd", run_mha, NULL, NULL},
     {0},

@@ -67,7 +67,8 @@ attn_mat WK_ISA(attn_rows_of)(wk_dtype dtype, const char *base, attn_strides str
     return (attn_mat){buf, pitch, 1};
 }
 
-void WK_ISA(attn_rows_init)(const attn_plan *p, attn_rows *r)
+/* Fills in the ranges of keys of a block whose other fields are set. */
+static void find_keys(const attn_plan *p, attn_rows *r)
 {
     r->keys = (wk_key_range){r->of->t, 0};
     for (int x = 0; x < r->rows; x++) {
@@ -80,10 +81,7 @@ void WK_ISA(attn_rows_init)(const attn_plan *p, attn_rows *r)
     }
 }
 
-/* ---- Tasks ---- */
-
-/* The block of row block `i` of the sequence, counted over its units. */
-static attn_rows block_of(const attn_plan *p, const attn_sequence *q, int64_t i)
+attn_rows WK_ISA(attn_block)(const attn_plan *p, const attn_sequence *q, int64_t i)
 {
     int64_t unit = i / q->blocks, group = p->hq / p->hk;
     int64_t first = i % q->blocks * ATTN_ROWS, all = q->whole_groups ? group * q->s : q->s;
@@ -92,9 +90,24 @@ static attn_rows block_of(const attn_plan *p, const attn_sequence *q, int64_t i)
                    .key_head = q->whole_groups ? unit : unit / group,
                    .first = first,
                    .rows = (int)gemm_min(all - first, ATTN_ROWS)};
-    WK_ISA(attn_rows_init)(p, &r);
+    find_keys(p, &r);
     return r;
 }
+
+int64_t WK_ISA(attn_cut_rows)(attn_plan *p)
+{
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        attn_sequence *q = &p->sequences[i];
+        q->whole_groups = q->s < ATTN_ROWS;
+        q->units = q->whole_groups ? p->hk : p->hq;
+        q->blocks = gemm_blocks(q->whole_groups ? p->hq / p->hk * q->s : q->s, ATTN_ROWS);
+        blocks += q->units * q->blocks;
+    }
+    return blocks;
+}
+
+/* ---- Tasks ---- */
 
 /* The sequence that has the task. */
 static const attn_sequence *sequence_of(const attn_plan *p, int64_t task)
@@ -125,7 +138,7 @@ static void run_task(void *ctx, int64_t task)
     }
     const attn_sequence *q = sequence_of(p, task);
     int64_t local = task - q->first_task, split = local % q->splits;
-    attn_rows r = block_of(p, q, local / q->splits);
+    attn_rows r = WK_ISA(attn_block)(p, q, local / q->splits);
     void *part = q->splits > 1 ? p->part_memory + (size_t)(q->first_part + local) * p->part_bytes : NULL;
     if (p->compute == WK_COMPUTE_F64)
         run_rows_f64(p, &r, split, part, memory);
@@ -142,7 +155,7 @@ static bool merge(const attn_plan *p)
     for (int64_t n = 0; memory && n < p->n; n++) {
         const attn_sequence *q = &p->sequences[n];
         for (int64_t i = 0; q->splits > 1 && i < q->units * q->blocks; i++) {
-            attn_rows r = block_of(p, q, i);
+            attn_rows r = WK_ISA(attn_block)(p, q, i);
             const char *parts = p->part_memory + (size_t)(q->first_part + i * q->splits) * p->part_bytes;
             if (p->compute == WK_COMPUTE_F64)
                 merge_rows_f64(p, &r, parts, memory);
@@ -158,15 +171,7 @@ static bool merge(const attn_plan *p)
 /* Cuts the work by sizes alone. Where there are few blocks of rows, keys are split too. */
 static void cut(attn_plan *p)
 {
-    int64_t blocks = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        attn_sequence *q = &p->sequences[i];
-        int64_t group = p->hq / p->hk;
-        q->whole_groups = q->s < ATTN_ROWS;
-        q->units = q->whole_groups ? p->hk : p->hq;
-        q->blocks = gemm_blocks(q->whole_groups ? group * q->s : q->s, ATTN_ROWS);
-        blocks += q->units * q->blocks;
-    }
+    int64_t blocks = WK_ISA(attn_cut_rows)(p);
     p->tasks = p->parts = 0;
     for (int64_t i = 0; i < p->n; i++) {
         attn_sequence *q = &p->sequences[i];

@@ -70,9 +70,6 @@ typedef struct {
 static inline int64_t attn_head(const attn_rows *r, int x) { return r->head + (r->first + x) / r->of->s; }
 static inline int64_t attn_query(const attn_rows *r, int x) { return (r->first + x) % r->of->s; }
 
-/* Fills in the ranges of keys of a block whose other fields are set. */
-void WK_ISA(attn_rows_init)(const attn_plan *p, attn_rows *r);
-
 /* C[m, n] (+)= A[m, k] B[k, n] by tiles; strides in packed elements, B and C with rows of vectors. */
 typedef struct {
     const void *data;
@@ -86,8 +83,21 @@ void WK_ISA(attn_product)(const gemm_kernel *kernel, int64_t m, int64_t n, int64
 attn_mat WK_ISA(attn_rows_of)(wk_dtype dtype, const char *base, attn_strides strides, int64_t row, int64_t n,
                               int64_t width, int64_t pitch, void *buf);
 
-/* Runs the plan, whose fields above the line are set. dropout > 0 is for the forward only. */
+/* Cuts every sequence into units and blocks of rows, by sizes alone; returns how many blocks there are. */
+int64_t WK_ISA(attn_cut_rows)(attn_plan *p);
+/* Block i of the sequence, counted over all its units. */
+attn_rows WK_ISA(attn_block)(const attn_plan *p, const attn_sequence *q, int64_t i);
+
+/* Runs the plan: everything but what it fills in itself is set. */
 wk_status WK_ISA(attn_forward)(attn_plan *p);
+
+/* A plan of sdpa's gradient: all of it is packed and in the compute type, y is dy. */
+typedef struct {
+    attn_plan p;
+    const void *delta;       /* of every row, sum(y * dy) */
+    wk_tensor *dq, *dk, *dv; /* NULL: not wanted */
+} attn_grad_plan;
+wk_status WK_ISA(attn_backward)(attn_grad_plan *g);
 
 /* Cuts one allocation into aligned pieces: with base NULL it only counts. */
 static inline void *attn_take(char *base, size_t *at, int64_t count, size_t bytes)

@@ -7,14 +7,15 @@
 #include "activation.h"
 #include "block.h"
 
-/* One sequence and its memory; x, dx and the values of the compute type. */
+/* One sequence and its memory. x and dx_row are of the compute type. */
 typedef struct {
-    const void *x;        /* step 0; the next is x_row on */
-    const int32_t *label; /* class of each state */
+    const void *x; /* step 0; the next is x_row on */
     int64_t states, steps, classes, x_row;
-    int64_t row; /* from a step's alpha to the next's */
-    void *skip, *emit, *beta, *next, *dx_row;
-    double *base;
+    int32_t *label; /* the class of each state */
+    double *skip;   /* 0 where state s may follow s - 2, else -infinity; S + 2 of them */
+    double *work;   /* two rows of S + 2 */
+    double *alpha;  /* [steps][S + 2], two places before it */
+    void *dx_row;
     /* Where dx_row goes. */
     wk_dtype dtype;
     char *dx;
@@ -28,10 +29,8 @@ static void ctc_store_row(const ctc_sequence *q, int64_t t)
 }
 
 #include "real_f32.h"
-#include "line.inc.h"
 #include "ctc.inc.h"
 #include "real_f64.h"
-#include "line.inc.h"
 #include "ctc.inc.h"
 
 typedef struct {
@@ -57,35 +56,40 @@ static int32_t label_at(const wk_tensor *labels, int64_t b, int64_t i)
     return ((const int32_t *)wk_ptr(labels))[b * labels->strides[0] + i * labels->strides[1]];
 }
 
-/* Bytes of a sequence's memory, cut into the values of the compute type, the steps' bases and the labels; 0 when that
- * is too much. */
-static size_t memory_bytes(const ctc_sequence *q, size_t real, size_t *base, size_t *label)
+/* Cuts q's memory, of which the bytes are returned, 0 when that is too much. memory may be NULL. */
+static size_t cut_memory(ctc_sequence *q, char *memory)
 {
-    int64_t most = INT64_MAX / 64;
-    if (q->states > most / (q->steps + 5) || q->classes > most)
+    int64_t most = INT64_MAX / 64, row = q->states + 2;
+    if (row > most / (q->steps + 4) || q->classes > most)
         return 0;
-    size_t reals = (size_t)(q->states + 2) * (size_t)(q->steps + 4) + (size_t)q->classes + 2;
-    *base = (reals * real + 7) / 8 * 8;
-    *label = *base + (size_t)(q->steps + 1) * sizeof(double);
-    return *label + (size_t)q->states * sizeof(int32_t);
+    size_t doubles = (size_t)row * (size_t)(q->steps + 3) + 2;
+    if (memory) {
+        q->skip = (double *)memory;
+        q->work = q->skip + row;
+        q->alpha = q->skip + 3 * row + 2;
+        q->dx_row = q->skip + doubles;
+        q->label = (int32_t *)(q->skip + doubles + q->classes);
+    }
+    return (doubles + (size_t)q->classes) * sizeof(double) + (size_t)q->states * sizeof(int32_t);
 }
 
-/* The loss of sequence i, with q's memory; and its part of dx where that is possible. */
+/* The loss of sequence i; and its part of dx where that is possible. */
 static double sequence_loss(batch *s, ctc_sequence *q, int64_t i)
 {
     const wk_call *c = s->c;
-    size_t base, label_at_byte, bytes = memory_bytes(q, wk_bytes(s->x->dtype), &base, &label_at_byte);
+    size_t bytes = cut_memory(q, NULL);
     char *memory = bytes ? wk_block_alloc(bytes) : NULL;
     if (!memory) {
         atomic_store(&s->no_memory, true);
         return NAN;
     }
-    int32_t *label = (int32_t *)(memory + label_at_byte);
+    cut_memory(q, memory);
     for (int64_t k = 0; k < q->states; k++)
-        label[k] = k % 2 ? label_at(c->in[1], i, k / 2) : (int32_t)WK_PARAMS(c, wk_ctc_options)->blank;
-    q->label = label;
-    q->base = (double *)(memory + base);
-    double loss = s->x->dtype == WK_F64 ? ctc_sequence_run_f64(q, memory) : ctc_sequence_run_f32(q, memory);
+        q->label[k] = k % 2 ? label_at(c->in[1], i, k / 2) : (int32_t)WK_PARAMS(c, wk_ctc_options)->blank;
+    /* From a label to the next one past the blank between, unless they are the same. */
+    for (int64_t k = 0; k < q->states + 2; k++)
+        q->skip[k] = k % 2 == 1 && k >= 3 && k < q->states && q->label[k] != q->label[k - 2] ? 0 : -INFINITY;
+    double loss = s->x->dtype == WK_F64 ? ctc_run_f64(q) : ctc_run_f32(q);
     wk_block_free(memory, bytes);
     return loss;
 }

@@ -10,7 +10,7 @@
 typedef struct {
     uint64_t seed, offset;
     double a, b;
-    int bits; /* of a uniform f32, f16 or bf16 */
+    int cut; /* the bits of a float that the dtype lacks */
 } numbers;
 
 static void rand_f32(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
@@ -21,18 +21,19 @@ static void rand_f32(void *const *out, const void *const *in, int64_t first, int
     (void)in;
     wk_random_words(p->seed, p->offset, (uint64_t)first, n, w);
     for (int64_t i = 0; i < n; i++)
-        y[i] = low + wk_uniform_f32(w[i], p->bits) * range;
+        y[i] = wk_cut_f32(low + wk_uniform_f32(w[i]) * range, p->cut);
 }
 
 static void rand_f64(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
 {
     const numbers *p = ctx;
     double *y = out[0], low = p->a, range = p->b - p->a;
-    uint32_t w[2 * WK_BLOCK];
+    uint32_t w[2][WK_BLOCK];
     (void)in;
-    wk_random_words(p->seed, p->offset, (uint64_t)first * 2, 2 * n, w);
+    for (uint32_t plane = 0; plane < 2; plane++)
+        wk_plane_words(p->seed, p->offset, plane, (uint64_t)first, n, w[plane]);
     for (int64_t i = 0; i < n; i++)
-        y[i] = low + wk_uniform_f64(w[2 * i], w[2 * i + 1]) * range;
+        y[i] = low + wk_uniform_f64(w[0][i], w[1][i]) * range;
 }
 
 static void randn_f32(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
@@ -55,14 +56,15 @@ static void randn_f32(void *const *out, const void *const *in, int64_t first, in
 static void randn_f64(void *const *out, const void *const *in, int64_t first, int64_t n, void *ctx)
 {
     const numbers *p = ctx;
-    uint32_t w[2 * WK_BLOCK];
+    uint32_t w[2][WK_BLOCK];
     double y[WK_BLOCK];
     (void)in;
     int64_t pairs = (n + 1) / 2;
-    wk_random_words(p->seed, p->offset, (uint64_t)first * 2, 4 * pairs, w);
+    for (uint32_t plane = 0; plane < 2; plane++)
+        wk_plane_words(p->seed, p->offset, plane, (uint64_t)first, 2 * pairs, w[plane]);
     for (int64_t j = 0; j < pairs; j++) {
         double z[2];
-        wk_normals_f64(w + 4 * j, z);
+        wk_normals_f64(w[0] + 2 * j, w[1] + 2 * j, z);
         y[2 * j] = p->a + p->b * z[0];
         y[2 * j + 1] = p->a + p->b * z[1];
     }
@@ -77,9 +79,9 @@ static wk_status run_numbers(wk_call *c, wk_blocks_fn f32, wk_blocks_fn f64)
                    .offset = (uint64_t)p->offset,
                    .a = p->a,
                    .b = p->b,
-                   .bits = c->dtype == WK_F16    ? 11
-                           : c->dtype == WK_BF16 ? 8
-                                                 : 24};
+                   .cut = c->dtype == WK_F16    ? 13
+                          : c->dtype == WK_BF16 ? 16
+                                                : 0};
     wk_blocks b = {.out = {c->out[0]},
                    .out_compute = {compute},
                    .count = wk_count(c->out[0]),

@@ -20,7 +20,7 @@ bool wk_json_fail(wk_json *j, size_t at, const char *reason)
 
 char wk_json_peek(wk_json *j)
 {
-    while (j->at < j->size && memchr(" \t\n\r", j->text[j->at], 4))
+    while (!j->reason && j->at < j->size && memchr(" \t\n\r", j->text[j->at], 4))
         j->at++;
     return j->reason || j->at == j->size ? 0 : j->text[j->at];
 }

@@ -184,10 +184,10 @@ SAMPLES(sdpa_samples, "q=T[2,3,4,8] k=T[2,3,5,8] v=T[2,3,5,8]",
         "q=T[1,2,2,24] k=T[1,2,333,24] v=T[1,2,333,9] causal=1 window=200 softcap=3",
         "q=T[1,2,1,17] k=T[1,1,600,17] v=T[1,1,600,17] mask=u8[600]:0..2",
         "q=T[1,20,1,16] k=T[1,1,600,16] v=T[1,1,600,16] mask=T[20,1,600]",
-        "q=T[1,2,65,64] k=T[1,2,193,64] v=T[1,2,193,64] window=40", "q=T[0,2,3,4] k=T[0,2,3,4] v=T[0,2,3,4]",
-        "q=T[1,2,0,4] k=T[1,2,3,4] v=T[1,2,3,4]", "q=T[1,2,3,4] k=T[1,2,0,4] v=T[1,2,0,4]",
-        "q=T[1,2,3,0] k=T[1,2,4,0] v=T[1,2,4,4]", "q=T[1,2,3,4] k=T[1,2,4,4] v=T[1,2,4,0]",
-        "q=T[1,0,3,4] k=T[1,0,4,4] v=T[1,0,4,4]");
+        "q=T[1,2,65,64]:-1..1 k=T[1,2,193,64]:-1..1 v=T[1,2,193,64] window=40",
+        "q=T[0,2,3,4] k=T[0,2,3,4] v=T[0,2,3,4]", "q=T[1,2,0,4] k=T[1,2,3,4] v=T[1,2,3,4]",
+        "q=T[1,2,3,4] k=T[1,2,0,4] v=T[1,2,0,4]", "q=T[1,2,3,0] k=T[1,2,4,0] v=T[1,2,4,4]",
+        "q=T[1,2,3,4] k=T[1,2,4,4] v=T[1,2,4,0]", "q=T[1,0,3,4] k=T[1,0,4,4] v=T[1,0,4,4]");
 SAMPLES(sdpa_errors, "q=T[1,2,3,4] k=T[1,2,3,4] ! v", "q=T[2,3,4] k=T[2,3,4] v=T[2,3,4] ! q",
         "q=T[1,3,3,4] k=T[1,2,3,4] v=T[1,2,3,4] ! k", "q=T[1,2,3,4] k=T[1,2,3,5] v=T[1,2,3,4] ! k",
         "q=T[2,2,3,4] k=T[1,2,3,4] v=T[1,2,3,4] ! k", "q=T[1,2,3,4] k=T[1,2,3,4] v=T[1,2,4,4] ! v",
@@ -216,19 +216,28 @@ SAMPLES(sdpa_backward_errors, "q=T[1,2,3,4] k=T[1,2,3,4] v=T[1,2,3,4] y=T[1,2,3,
         "q=T[1,2,3,4] k=T[1,2,3,4] v=T[1,2,3,4] y=T[1,2,3,4] lse=S[1,2,4] dy=T[1,2,3,4] ! lse",
         "q=T[1,2,3,4] k=T[1,2,3,4] v=T[1,2,3,4] y=T[1,2,3,4] lse=S[1,2,3] dy=T[1,2,4,4] ! dy",
         "q=T[1,2,3,4] k=T[1,2,3,4] v=T[1,2,3,4] y=T[1,2,3,4] lse=i32[1,2,3] dy=T[1,2,3,4] ! lse");
-/* Ranges of one value make lengths: 0..1 is 0, and a single sequence ends with the total. */
 SAMPLES(
-    sdpa_varlen_samples, "q=T[0,2,4] k=T[0,2,4] v=T[0,2,4] cu_seqlens_q=i32[1]:0..1 cu_seqlens_k=u32[1]:0..1",
-    "q=T[0,2,4] k=T[0,1,4] v=T[0,1,6] cu_seqlens_q=i32[4]:0..1 cu_seqlens_k=i32[4]:0..1 causal=1 scale=2");
-SAMPLES(sdpa_varlen_errors, "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0..1 ! cu_seqlens_k",
-        "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0..1 cu_seqlens_k=i32[2]:0..1 ! cu_seqlens_q",
-        "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:1..2 cu_seqlens_k=i32[2]:0..1 ! cu_seqlens_q",
-        "q=T[0,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0..1 cu_seqlens_k=i32[3]:0..1 ! cu_seqlens_k",
-        "q=T[0,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[0] cu_seqlens_k=i32[0] ! cu_seqlens_q",
-        "q=T[0,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i64[2]:0..1 cu_seqlens_k=i32[2]:0..1 ! cu_seqlens_q",
-        "q=T[3,2,4] k=T[3,2,5] v=T[3,2,4] cu_seqlens_q=i32[2]:0..1 cu_seqlens_k=i32[2]:0..1 ! k",
-        "q=T[1,3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0..1 cu_seqlens_k=i32[2]:0..1 ! q");
-#define MHA_WEIGHTS " in_proj_weight=T[24,8] in_proj_bias=T[24] out_proj_weight=T[8,8] out_proj_bias=T[8] "
+    sdpa_varlen_samples,
+    "q=T[9,4,6] k=T[12,2,6] v=T[12,2,5] cu_seqlens_q=i32[4]:0,2,2,9 cu_seqlens_k=u32[4]:0,5,8,12",
+    "q=T[9,4,6] k=T[12,2,6] v=T[12,2,5] cu_seqlens_q=u32[4]:0,2,4,9 cu_seqlens_k=i32[4]:0,5,5,12 causal=1",
+    "q=T[70,2,16] k=T[90,2,16] v=T[90,2,16] cu_seqlens_q=i32[3]:0,1,70 cu_seqlens_k=i32[3]:0,15,90 scale=0.5 "
+    "causal=1",
+    "q=T[5,4,8] k=T[700,2,8] v=T[700,2,8] cu_seqlens_q=i32[3]:0,1,5 cu_seqlens_k=i32[3]:0,600,700",
+    "q=T[0,2,4] k=T[0,2,4] v=T[0,2,4] cu_seqlens_q=i32[1]:0 cu_seqlens_k=u32[1]:0",
+    "q=T[0,2,4] k=T[3,1,4] v=T[3,1,6] cu_seqlens_q=i32[3]:0,0,0 cu_seqlens_k=i32[3]:0,1,3");
+SAMPLES(
+    sdpa_varlen_errors, "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0,3 ! cu_seqlens_k",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0,2 cu_seqlens_k=i32[2]:0,3 ! cu_seqlens_q",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:1,3 cu_seqlens_k=i32[2]:0,3 ! cu_seqlens_q",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[3]:0,2,3 cu_seqlens_k=i32[3]:0,4,3 ! cu_seqlens_k",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[3]:0,-1,3 cu_seqlens_k=i32[3]:0,2,3 ! cu_seqlens_q",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0,3 cu_seqlens_k=i32[3]:0,2,3 ! cu_seqlens_k",
+    "q=T[0,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[0] cu_seqlens_k=i32[0] ! cu_seqlens_q",
+    "q=T[3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i64[2]:0,3 cu_seqlens_k=i32[2]:0,3 ! cu_seqlens_q",
+    "q=T[3,2,4] k=T[3,2,5] v=T[3,2,4] cu_seqlens_q=i32[2]:0,3 cu_seqlens_k=i32[2]:0,3 ! k",
+    "q=T[1,3,2,4] k=T[3,2,4] v=T[3,2,4] cu_seqlens_q=i32[2]:0,3 cu_seqlens_k=i32[2]:0,3 ! q");
+#define MHA_WEIGHTS \
+    " in_proj_weight=T[24,8]:-0.5..0.5 in_proj_bias=T[24] out_proj_weight=T[8,8] out_proj_bias=T[8] "
 SAMPLES(mha_samples, "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "heads=2",
         "q=T[1,4,8] k=T[1,4,8] v=T[1,4,8]" MHA_WEIGHTS "heads=4 causal=1",
         "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "mask=T[3,5] heads=1",
@@ -248,7 +257,7 @@ SAMPLES(mha_errors, "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "heads=3 ! he
         "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "heads=2 dropout=1.5 ! dropout",
         "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "heads=2 causal=2 ! causal",
         "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8]" MHA_WEIGHTS "mask=T[5,3] heads=2 ! mask",
-        "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8] in_proj_weight=T[24,8] ! in_proj_bias");
+        "q=T[2,3,8] k=T[2,5,8] v=T[2,5,8] in_proj_weight=T[24,8] heads=2 ! in_proj_bias");
 
 enum { OP_sdpa, OP_sdpa_backward, OP_sdpa_varlen, OP_mha };
 

@@ -27,7 +27,7 @@ static wk_status infer_ctc(wk_call *c)
 SAMPLES(
     ctc_samples,
     "x=T[9,3,5] labels=i32[3,4]:1..5 input_lengths=i32[3]:8..10 label_lengths=i32[3]:1..5 logits=1",
-    "x=T[12,2,7]:-4..-1 labels=i32[2,3]:0..6 input_lengths=i64[2]:12..13 label_lengths=i64[2]:0..4 blank=6",
+    "x=T[12,2,7]:-40..-30 labels=i32[2,3]:0..6 input_lengths=i64[2]:12..13 label_lengths=i64[2]:0..4 blank=6",
     "x=T[40,5,30] labels=i32[5,19]:1..30 input_lengths=i32[5]:38..41 label_lengths=i64[5]:10..20 logits=1",
     "x=T[3,4,5] labels=i32[4,6]:1..5 input_lengths=i32[4]:1..4 label_lengths=i32[4]:4..7 logits=1 "
     "zero_infinity=1",

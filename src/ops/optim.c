@@ -10,16 +10,6 @@ static wk_status check_rate(const wk_call *c, const char *name, double v)
     return WK_OK;
 }
 
-/* A state's dtype is that of the parameters, or the one they compute in. */
-static wk_status check_state(const wk_call *c, int i)
-{
-    wk_dtype dtype = c->in[i]->dtype, stat = wk_stat_dtype(c->dtype);
-    WK_NEED(dtype == c->dtype || dtype == stat, c, WK_ERR_DTYPE, c->op->in[i].name,
-            "expected dtype %s or %s, got %s", wk_dtype_name(c->dtype), wk_dtype_name(stat),
-            wk_dtype_name(dtype));
-    return wk_call_same_shape(c, i, 0);
-}
-
 static wk_status infer_sgd(wk_call *c)
 {
     const wk_sgd_params *p = c->params;
@@ -28,7 +18,7 @@ static wk_status infer_sgd(wk_call *c)
     WK_TRY(check_rate(c, "weight_decay", p->weight_decay));
     WK_TRY(wk_call_same_shape(c, 1, 0));
     if (c->in[2])
-        WK_TRY(check_state(c, 2));
+        WK_TRY(wk_call_same_shape(c, 2, 0));
     wk_call_out_like(c, 0, c->in[0]);
     wk_call_out_like(c, 1, c->in[2] ? c->in[2] : c->in[0]);
     return WK_OK;
@@ -46,8 +36,8 @@ static wk_status infer_adamw(wk_call *c)
     WK_TRY(check_rate(c, "weight_decay", p->weight_decay));
     WK_NEED(p->step >= 1, c, WK_ERR_PARAM, "step", "expected 1 or more, got %lld", (long long)p->step);
     WK_TRY(wk_call_same_shape(c, 1, 0));
-    WK_TRY(check_state(c, 2));
-    WK_TRY(check_state(c, 3));
+    WK_TRY(wk_call_same_shape(c, 2, 0));
+    WK_TRY(wk_call_same_shape(c, 3, 0));
     wk_call_out_like(c, 0, c->in[0]);
     wk_call_out_like(c, 1, c->in[2]);
     wk_call_out_like(c, 2, c->in[3]);
@@ -92,7 +82,7 @@ wk_op wk_ops_optim[] = {
     [OP_sgd_step] = {.name = "sgd_step",
                      .summary = "one step of SGD with momentum",
                      .dtypes = WK_FLOATS,
-                     .in = {{"param", 0, 0}, {"grad", 0, 0}, {"momentum", WK_OPTIONAL | WK_ANY, 0}},
+                     .in = {{"param", 0, 0}, {"grad", 0, 0}, {"momentum", WK_OPTIONAL, WK_FLOATS}},
                      .out = {{"param", WK_SKIP, 0}, {"momentum", WK_SKIP, 0}},
                      .params = {{"lr", WK_P_FLOAT, SGD(lr), NULL, NULL, 0},
                                 {"momentum", WK_P_FLOAT, SGD(momentum), "0", NULL, 0},
@@ -103,7 +93,7 @@ wk_op wk_ops_optim[] = {
     [OP_adamw_step] = {.name = "adamw_step",
                        .summary = "one step of AdamW",
                        .dtypes = WK_FLOATS,
-                       .in = {{"param", 0, 0}, {"grad", 0, 0}, {"m", WK_ANY, 0}, {"v", WK_ANY, 0}},
+                       .in = {{"param", 0, 0}, {"grad", 0, 0}, {"m", 0, WK_FLOATS}, {"v", 0, WK_FLOATS}},
                        .out = {{"param", WK_SKIP, 0}, {"m", WK_SKIP, 0}, {"v", WK_SKIP, 0}},
                        .params = {{"lr", WK_P_FLOAT, ADAMW(lr), "0.001", NULL, 0},
                                   {"beta1", WK_P_FLOAT, ADAMW(beta1), "0.9", NULL, 0},
