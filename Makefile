@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SOURCES = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
-.PHONY: all run test test-sanitizers test-fuzz test-install test-examples format check-format install clean
+.PHONY: all run test test-sanitizers test-fuzz test-examples format check-format install clean
 
 # The program is build/wick, the library build/libwick.so.
 all: $(BUILD)/CMakeCache.txt
@@ -29,9 +29,6 @@ test-sanitizers:
 
 test-fuzz: all
 	@sh tests/fuzz.sh $(BUILD) 20
-
-test-install: all
-	@sh tests/install.sh $(BUILD)
 
 test-examples: all
 	@sh tests/examples.sh $(BUILD)

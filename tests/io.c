@@ -109,7 +109,7 @@ static void test_json_values(void)
     const char *text =
         "{\"k\": [9223372036854775807, -9223372036854775808, 2.5, \"a\\\"\\u20ac\\ud83d\\ude00\"]}";
     wk_json j = wk_json_start(text, strlen(text));
-    wk_json_raw key, string;
+    wk_json_raw key = {0}, string = {0};
     int64_t a = 0, b = 0;
     double c = 0;
     char out[64];
@@ -429,7 +429,8 @@ static void test_npy_malformed(void)
 
 static void test_dlpack_out(void)
 {
-    wk_tensor *t = counted(WK_BF16, 2, SHAPE(3, 5)), *v = wk_narrow(wk_transpose(t, 0, 1), 0, 1, 3);
+    wk_scope_begin();
+    wk_tensor *v = wk_narrow(wk_transpose(counted(WK_BF16, 2, SHAPE(3, 5)), 0, 1), 0, 1, 3);
     DLManagedTensor *h = wk_to_dlpack(v);
     DLManagedTensorVersioned *w = wk_to_dlpack_versioned(v);
     CHECK(h && h->dl_tensor.ndim == 2 && h->dl_tensor.shape[0] == 3 && h->dl_tensor.strides[1] == 5);
@@ -437,7 +438,7 @@ static void test_dlpack_out(void)
           h->dl_tensor.dtype.lanes == 1);
     CHECK(h->dl_tensor.device.device_type == kDLCPU && h->dl_tensor.data == wk_data(v));
     CHECK(w && w->version.major == 1 && w->flags == 0 && w->dl_tensor.data == wk_data(v));
-    wk_drop(t); /* the handles keep the memory */
+    v = wk_scope_end_keep(v);
     /* Through another library and back. */
     wk_tensor *back = wk_from_dlpack(h), *again = wk_from_dlpack_versioned(w);
     CHECK(same_bytes(back, v) && same_bytes(again, v));

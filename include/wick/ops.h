@@ -22,6 +22,7 @@
 #include "softmax.h"
 #include "rope.h"
 #include "attention.h"
+#include "rnn.h"
 #include "random.h"
 #include "loss.h"
 #include "ctc.h"

@@ -24,7 +24,8 @@
     F(resample) \
     F(norm) \
     F(index) \
-    F(scan)
+    F(scan) \
+    F(rnn)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)

@@ -44,7 +44,7 @@ static void FN(apply)(const plan *p, int64_t plane, int64_t piece, void *buf)
     char *y = (char *)wk_ptr(p->y) + (plane * p->s.inner + piece * PIECE) * bytes;
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
-        REAL out[BLOCK];
+        _Alignas(64) REAL out[BLOCK];
         if (dy) {
             for (int64_t i = 0; i < m; i++)
                 out[i] = (x[at + i] - hi - lo) * scale + shift + slope * dy[at + i];
@@ -52,6 +52,9 @@ static void FN(apply)(const plan *p, int64_t plane, int64_t piece, void *buf)
             for (int64_t i = 0; i < m; i++)
                 out[i] = (x[at + i] - hi - lo) * scale + shift;
         }
+        /* Loads of the next block overlap with the stores of this one. */
+        for (int64_t i = at + m; i < at + 2 * m && i < n; i += 64 / (int64_t)sizeof(REAL))
+            __builtin_prefetch(x + i, 0, 2);
         WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y + at * bytes, m, p->stream);
     }
 }

@@ -73,7 +73,7 @@ static void join_pixels(wk_conv_geometry *g)
 static bool plan_window(const wk_conv_geometry *g, wk_dtype dtype, conv_window *w)
 {
     bool image = gives_map(g);
-    *w = (conv_window){.dtype = dtype, .split = image ? g->stride[2] : 1};
+    *w = (conv_window){.dtype = dtype, .source_dtype = dtype, .split = image ? g->stride[2] : 1};
     w->channels = image ? g->image_channels : g->map_channels;
     memcpy(w->source, image ? g->image : g->map, sizeof w->source);
     for (int d = 0; d < 3; d++) {
@@ -145,18 +145,6 @@ static wk_status run_products(products *s)
     return s->failed ? wk_fail(WK_ERR_MEMORY, "out of memory for packing the operands") : WK_OK;
 }
 
-/* Offsets of the rows of the patch matrix: channel by channel, tap by tap. */
-static void find_offsets(const conv_window *w, const conv_axis *axis, int64_t channels, int64_t *offsets)
-{
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t z = 0; z < axis[0].taps; z++)
-            for (int64_t y = 0; y < axis[1].taps; y++)
-                for (int64_t x = 0; x < axis[2].taps; x++)
-                    *offsets++ = c * w->channel + (axis[0].first + z * axis[0].hop - w->lo[0]) * w->slab +
-                                 (axis[1].first + y * axis[1].hop - w->lo[1]) * w->row +
-                                 conv_window_column(w, axis[2].first + x * axis[2].hop - w->lo[2]);
-}
-
 /* The patches that axes take from a window. */
 static conv_patches make_patches(const conv_window *w, const conv_axis *axis, const int64_t *offsets)
 {
@@ -174,56 +162,95 @@ static conv_patches make_patches(const conv_window *w, const conv_axis *axis, co
 typedef struct {
     wk_call *call;
     const wk_conv_geometry *g;
-    const conv_window *window;
     const void *bias; /* NULL or in the compute type */
     int64_t from, to; /* channels of a group: of the source, of the result */
+    bool direct;
+    const char *source; /* images of this round, from the first-th on */
     int64_t first, images;
-    int64_t *offsets; /* room for all channels and taps of a group */
-    char *weights;    /* room for a phase's */
+    conv_window *window; /* of them, unless direct */
+    int64_t *offsets;    /* room for all channels and taps of a group */
+    char *weights;       /* room for a phase's */
 } gather;
 
-/* Results of one phase (at `phase`, every stride-th) with the weights a. */
-static wk_status run_phase(const gather *s, const conv_axis *axis, const int64_t *phase,
-                           const int64_t *stride, const int64_t *size, wk_mat a)
+/* Results at, at + stride, ... in each dimension of `size`. */
+typedef struct {
+    conv_axis axis[3];
+    int64_t at[3];
+    const int64_t *stride, *size;
+    char *weights; /* [groups, to, from, taps], packed */
+} phase;
+
+/* Where a phase's results go. */
+static void set_out(const gather *s, const phase *f, conv_patches *p)
 {
     const wk_tensor *y = s->call->out[0];
-    int64_t pixels = conv_pixels(size), slab = size[1] * size[2], groups = s->g->groups;
-    int64_t at = (s->first * groups * s->to) * pixels + phase[0] * slab + phase[1] * size[2] + phase[2];
-    products p = {.groups = groups, .window_group = s->from * s->window->channel, .bias_group = s->to};
-    find_offsets(s->window, axis, s->from, s->offsets);
-    p.patches = make_patches(s->window, axis, s->offsets);
-    p.gemm.m = s->to;
-    p.gemm.n = s->images * conv_pixels(p.patches.count);
-    p.gemm.k = s->from * axis[0].taps * axis[1].taps * axis[2].taps;
-    p.gemm.a = a;
-    p.a_group = s->to * p.gemm.k;
-    p.gemm.pack_b = WK_ISA(conv_pick_pack)(y->dtype);
-    p.gemm.pack_b_pairs = WK_ISA(conv_pack_pairs);
-    p.gemm.row_bias = s->bias;
-    if (s->images == 1 && conv_pixels(stride) == 1) {
-        p.gemm.c = (wk_mat){moved(wk_ptr(y), y->dtype, at), y->dtype, pixels, 1};
-        p.c_group = s->to * pixels;
-        return run_products(&p);
+    int64_t slab = f->size[1] * f->size[2], pixels = f->size[0] * slab;
+    p->out.dtype = y->dtype;
+    p->out.channel = pixels;
+    p->out.image = s->g->groups * s->to * pixels;
+    p->out.slab = f->stride[0] * slab;
+    p->out.row = f->stride[1] * f->size[2];
+    p->out.pixel = f->stride[2];
+    p->out.data = moved(wk_ptr(y), y->dtype,
+                        s->first * p->out.image + f->at[0] * slab + f->at[1] * f->size[2] + f->at[2]);
+}
+
+static wk_status run_direct(const gather *s, const phase *f)
+{
+    conv_patches patches = {0};
+    conv_direct d = {.dtype = s->call->dtype,
+                     .source = s->source,
+                     .images = s->images,
+                     .groups = s->g->groups,
+                     .from = s->from,
+                     .to = s->to,
+                     .weights = f->weights,
+                     .bias = s->bias,
+                     .patches = &patches};
+    memcpy(d.axis, f->axis, sizeof d.axis);
+    memcpy(d.size, gives_map(s->g) ? s->g->image : s->g->map, sizeof d.size);
+    set_out(s, f, &patches);
+    return WK_ISA(conv_direct_run)(&d) ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for a window");
+}
+
+static wk_status run_phase(const gather *s, const phase *f)
+{
+    if (s->direct)
+        return run_direct(s, f);
+    wk_dtype dtype = s->call->dtype;
+    products p = {.groups = s->g->groups, .window_group = s->from * s->window->channel, .bias_group = s->to};
+    WK_ISA(conv_offsets)(s->window, f->axis, s->from, s->offsets);
+    p.patches = make_patches(s->window, f->axis, s->offsets);
+    set_out(s, f, &p.patches);
+    wk_gemm_args *g = &p.gemm;
+    g->m = s->to;
+    g->n = s->images * conv_pixels(p.patches.count);
+    g->k = s->from * f->axis[0].taps * f->axis[1].taps * f->axis[2].taps;
+    g->a = (wk_mat){f->weights, dtype, g->k, 1};
+    g->row_bias = s->bias;
+    g->pack_b = WK_ISA(conv_pick_pack)(dtype);
+    g->pack_b_pairs = WK_ISA(conv_pack_pairs);
+    p.a_group = s->to * g->k;
+    if (s->images == 1 && conv_pixels(f->stride) == 1) { /* results are a matrix as it is */
+        g->c = (wk_mat){p.patches.out.data, dtype, p.patches.out.channel, 1};
+        p.c_group = s->to * p.patches.out.channel;
+    } else {
+        g->c.dtype = wk_stat_dtype(dtype);
+        g->store_c = WK_ISA(conv_store);
+        p.out_group = s->to * p.patches.out.channel;
     }
-    p.gemm.c.dtype = wk_stat_dtype(y->dtype);
-    p.gemm.store_c = WK_ISA(conv_store);
-    p.out_group = s->to * pixels;
-    p.patches.out.dtype = y->dtype;
-    p.patches.out.data = moved(wk_ptr(y), y->dtype, at);
-    p.patches.out.image = groups * s->to * pixels;
-    p.patches.out.channel = pixels;
-    p.patches.out.slab = stride[0] * slab;
-    p.patches.out.row = stride[1] * size[2];
-    p.patches.out.pixel = stride[2];
     return run_products(&p);
 }
 
 static wk_status run_map(const gather *s, const wk_tensor *weight)
 {
     const wk_conv_geometry *g = s->g;
-    conv_axis axis[3] = {map_axis(g, 0), map_axis(g, 1), map_axis(g, 2)};
-    int64_t k = s->from * conv_pixels(g->kernel), one[3] = {1, 1, 1};
-    return run_phase(s, axis, (int64_t[3]){0}, one, g->map, (wk_mat){wk_ptr(weight), weight->dtype, k, 1});
+    static const int64_t one[3] = {1, 1, 1};
+    phase f = {.axis = {map_axis(g, 0), map_axis(g, 1), map_axis(g, 2)},
+               .stride = one,
+               .size = g->map,
+               .weights = wk_ptr(weight)};
+    return run_phase(s, &f);
 }
 
 /* The weights of the taps that a phase uses, with the channels turned around: [groups, image channels of a group,
@@ -249,18 +276,16 @@ static void phase_weights(const gather *s, const wk_tensor *weight, const conv_a
 static wk_status run_image(const gather *s, const wk_tensor *weight)
 {
     const wk_conv_geometry *g = s->g;
-    int64_t phase[3], tap[3];
-    conv_axis axis[3];
-    for (phase[0] = 0; phase[0] < conv_min(g->stride[0], g->image[0]); phase[0]++) {
-        axis[0] = image_axis(g, 0, phase[0], &tap[0]);
-        for (phase[1] = 0; phase[1] < conv_min(g->stride[1], g->image[1]); phase[1]++) {
-            axis[1] = image_axis(g, 1, phase[1], &tap[1]);
-            for (phase[2] = 0; phase[2] < conv_min(g->stride[2], g->image[2]); phase[2]++) {
-                axis[2] = image_axis(g, 2, phase[2], &tap[2]);
-                int64_t k = s->from * axis[0].taps * axis[1].taps * axis[2].taps;
-                phase_weights(s, weight, axis, tap);
-                WK_TRY(run_phase(s, axis, phase, g->stride, g->image,
-                                 (wk_mat){s->weights, weight->dtype, k, 1}));
+    phase f = {.stride = g->stride, .size = g->image, .weights = s->weights};
+    int64_t tap[3];
+    for (f.at[0] = 0; f.at[0] < conv_min(g->stride[0], g->image[0]); f.at[0]++) {
+        f.axis[0] = image_axis(g, 0, f.at[0], &tap[0]);
+        for (f.at[1] = 0; f.at[1] < conv_min(g->stride[1], g->image[1]); f.at[1]++) {
+            f.axis[1] = image_axis(g, 1, f.at[1], &tap[1]);
+            for (f.at[2] = 0; f.at[2] < conv_min(g->stride[2], g->image[2]); f.at[2]++) {
+                f.axis[2] = image_axis(g, 2, f.at[2], &tap[2]);
+                phase_weights(s, weight, f.axis, tap);
+                WK_TRY(run_phase(s, &f));
             }
         }
     }
@@ -274,6 +299,25 @@ static void *scratch(wk_call *c, wk_dtype dtype, int64_t n)
     return t ? wk_ptr(t) : NULL;
 }
 
+/* What a gather needs beside its source; the number of images of a round. */
+static wk_status make_gather(gather *s, const wk_tensor *weight, int64_t *round)
+{
+    const wk_conv_geometry *g = s->g;
+    bool map = gives_map(g);
+    s->from = (map ? g->image_channels : g->map_channels) / g->groups;
+    s->to = (map ? g->map_channels : g->image_channels) / g->groups;
+    s->direct = WK_ISA(conv_direct_takes)(s->from, s->to);
+    plan_window(g, s->call->dtype, s->window);
+    *round = g->n;
+    if (!s->direct) {
+        WK_TRY(make_window(s->call, g, s->window, round));
+        s->offsets = scratch(s->call, WK_I64, s->from * conv_pixels(g->kernel));
+    }
+    if (!map)
+        s->weights = scratch(s->call, weight->dtype, wk_count(weight));
+    return wk_error_status();
+}
+
 static wk_status run_data(wk_call *c)
 {
     wk_conv_geometry g;
@@ -285,23 +329,16 @@ static wk_status run_data(wk_call *c)
     join_pixels(&g);
     const wk_tensor *source = wk_tensor_packed(c->in[0]), *weight = wk_tensor_packed(c->in[1]);
     const wk_tensor *bias = c->in[2] ? WK_ISA(wk_compute_copy)(c->in[2]) : NULL;
-    if (!source || !weight || wk_pending())
-        return wk_error_status();
-    bool map = gives_map(&g);
-    plan_window(&g, c->dtype, &w);
-    WK_TRY(make_window(c, &g, &w, &round));
-    gather s = {.call = c, .g = &g, .window = &w, .bias = bias ? wk_ptr(bias) : NULL};
-    s.from = (map ? g.image_channels : g.map_channels) / g.groups;
-    s.to = (map ? g.map_channels : g.image_channels) / g.groups;
-    s.offsets = scratch(c, WK_I64, s.from * conv_pixels(g.kernel));
-    s.weights = map ? NULL : scratch(c, weight->dtype, wk_count(weight));
     if (wk_pending())
         return wk_error_status();
+    gather s = {.call = c, .g = &g, .window = &w, .bias = bias ? wk_ptr(bias) : NULL};
+    WK_TRY(make_gather(&s, weight, &round));
     for (s.first = 0; s.first < g.n; s.first += s.images) {
         s.images = conv_min(round, g.n - s.first);
-        int64_t at = s.first * w.channels * conv_pixels(w.source);
-        WK_ISA(conv_window_fill)(&w, moved(wk_ptr(source), c->dtype, at), s.images);
-        WK_TRY(map ? run_map(&s, weight) : run_image(&s, weight));
+        s.source = moved(wk_ptr(source), c->dtype, s.first * w.channels * conv_pixels(w.source));
+        if (!s.direct)
+            WK_ISA(conv_window_fill)(&w, s.source, s.images);
+        WK_TRY(gives_map(&g) ? run_map(&s, weight) : run_image(&s, weight));
     }
     return WK_OK;
 }
@@ -331,7 +368,7 @@ static wk_status sum_weights(wk_call *c, const wk_conv_geometry *g, const wk_ten
     char *turned = round > 1 ? scratch(c, c->dtype, round * g->map_channels * pixels) : NULL;
     if (wk_pending())
         return wk_error_status();
-    find_offsets(&w, axis, from, offsets);
+    WK_ISA(conv_offsets)(&w, axis, from, offsets);
     products p = {.groups = g->groups, .window_group = from * w.channel, .c_group = to * columns};
     p.gemm = (wk_gemm_args){.m = to,
                             .n = columns,
@@ -377,7 +414,7 @@ static wk_status run_weight(wk_call *c)
     WK_TRY(sum_weights(c, &g, g.transposed ? dy : x, g.transposed ? x : dy, sums));
     if (sums != dweight)
         WK_ISA(wk_block_store)
-        (c->dtype, WK_COMPUTE_F32, wk_ptr(sums), wk_ptr(dweight), wk_count(sums), false);
+    (c->dtype, WK_COMPUTE_F32, wk_ptr(sums), wk_ptr(dweight), wk_count(sums), false);
     return WK_OK;
 }
 

@@ -3,6 +3,7 @@
  *   conv.c         the three computations of ops/conv.h as products on the GEMM core
  *   conv_window.c  the source with its zero padding, laid out so that patches are runs of memory
  *   conv_pack.c    patches of the window to panels of the product's B, and results to where they belong
+ *   conv_direct.c  the other way, for groups of so few channels that a product of matrices gains nothing
  *
  * The map from the image, and the image from the map, are both gathers: every result is a sum over source channels
  * and taps, and result q takes source position first + q * step + t * hop at tap t, in each dimension. For the image
@@ -33,8 +34,8 @@ static inline int64_t conv_ceil_div(int64_t a, int64_t b) { return a / b + (a % 
  * `split` parts, part r holding the positions r, r + split, ...: with split = step, neighbouring results find their
  * sources side by side. */
 typedef struct {
-    wk_dtype dtype;
-    int64_t channels, source[3]; /* the source: [images, channels, source..], packed */
+    wk_dtype dtype, source_dtype; /* the source's, or the compute dtype */
+    int64_t channels, source[3];  /* the source: [images, channels, source..], packed */
     int64_t lo[3], size[3];
     int64_t split, part;               /* elements of a part */
     int64_t image, channel, slab, row; /* strides in elements */
@@ -46,6 +47,9 @@ typedef struct {
 bool WK_ISA(conv_window_plan)(conv_window *w);
 /* Brings images of the source into data, or points data at them if they can be used in place. */
 void WK_ISA(conv_window_fill)(conv_window *w, const void *source, int64_t images);
+
+/* One channel of it, without in_place. */
+void WK_ISA(conv_window_plane)(const conv_window *w, const void *source, char *dst);
 
 /* Where window position `at` of a row is. */
 static inline int64_t conv_window_column(const conv_window *w, int64_t at)
@@ -79,5 +83,27 @@ void WK_ISA(conv_store)(const void *ctx, int64_t i, int64_t j0, int64_t n, const
 /* For the transposed patches as B. */
 void WK_ISA(conv_pack_transposed)(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr,
                                   void *dst);
+
+/* Offsets of the rows of the patch matrix: channel by channel, tap by tap. */
+void WK_ISA(conv_offsets)(const conv_window *w, const conv_axis *axis, int64_t channels, int64_t *offsets);
+/* n values of the compute type to every step-th element. */
+void WK_ISA(conv_store_run)(wk_dtype dtype, const void *v, char *dst, int64_t step, int64_t n);
+
+/* ---- Direct ---- */
+
+typedef struct {
+    wk_dtype dtype;
+    const char *source; /* [images, groups * from, size..], packed */
+    int64_t images, groups, from, to, size[3];
+    conv_axis axis[3];
+    const char *weights; /* [groups, to, from, taps..], packed */
+    const void *bias;    /* NULL or in the compute type */
+    const conv_patches
+        *patches; /* where results go; those of a group are `to` channels after the last one's */
+} conv_direct;
+
+bool WK_ISA(conv_direct_takes)(int64_t from, int64_t to);
+/* False when memory is missing. */
+bool WK_ISA(conv_direct_run)(const conv_direct *s);
 
 #endif

@@ -59,6 +59,17 @@ static int find_runs(const conv_patches *s, int64_t j, int64_t n, run *runs)
     return count;
 }
 
+void WK_ISA(conv_offsets)(const conv_window *w, const conv_axis *axis, int64_t channels, int64_t *offsets)
+{
+    for (int64_t c = 0; c < channels; c++)
+        for (int64_t z = 0; z < axis[0].taps; z++)
+            for (int64_t y = 0; y < axis[1].taps; y++)
+                for (int64_t x = 0; x < axis[2].taps; x++)
+                    *offsets++ = c * w->channel + (axis[0].first + z * axis[0].hop - w->lo[0]) * w->slab +
+                                 (axis[1].first + y * axis[1].hop - w->lo[1]) * w->row +
+                                 conv_window_column(w, axis[2].first + x * axis[2].hop - w->lo[2]);
+}
+
 /* ---- Runs ----
  * They are short: the last part is copied as a whole vector that overlaps the one before, not bit by bit. */
 
@@ -205,10 +216,13 @@ void WK_ISA(conv_pack_transposed)(const void *ctx, int64_t p0, int64_t pn, int64
 
 /* ---- Results ---- */
 
-/* n values to every step-th element. */
-static void store_apart(wk_dtype dtype, const void *v, char *dst, int64_t step, int64_t n)
+void WK_ISA(conv_store_run)(wk_dtype dtype, const void *v, char *dst, int64_t step, int64_t n)
 {
     const float *f = v;
+    if (step == 1) {
+        WK_ISA(wk_block_store)(dtype, wk_dtypes[dtype].compute, v, dst, n, false);
+        return;
+    }
     switch (dtype) {
     case WK_F64:
         for (int64_t i = 0; i < n; i++)
@@ -243,10 +257,7 @@ void WK_ISA(conv_store)(const void *ctx, int64_t i, int64_t j0, int64_t n, const
         char *dst = s->out.data + (at.image * s->out.image + i * s->out.channel + at.z * s->out.slab +
                                    at.y * s->out.row + at.x * s->out.pixel) *
                                       bytes;
-        if (s->out.pixel == 1)
-            WK_ISA(wk_block_store)(s->out.dtype, compute, v, dst, length, false);
-        else
-            store_apart(s->out.dtype, v, dst, s->out.pixel, length);
+        WK_ISA(conv_store_run)(s->out.dtype, v, dst, s->out.pixel, length);
         v = (const char *)v + length * (int64_t)wk_compute_bytes(compute);
         n -= length;
         if (joined)

@@ -275,7 +275,7 @@ SAMPLES(conv_transpose1d_data_errors, "dy=T[2,4,7] weight=T[3,4,3] input_size=2,
         "dy=T[2,4,7] weight=T[3,4,3] input_size=2,2,5 ! weight");
 SAMPLES(conv_transpose2d_data_samples, "dy=T[2,4,4,5] weight=T[3,4,3,3] padding=1 input_size=2,3,4,5",
         "dy=T[1,6,6,10] weight=T[4,3,4,3] groups=2 stride=2,3 padding=1 input_size=1,4,3,4",
-        "dy=T[1,24,18,20] weight=T[20,24,4,4] stride=2 padding=1 input_size=1,20,9,10");
+        "dy=T[1,12,18,20] weight=T[20,12,4,4] stride=2 padding=1 input_size=1,20,9,10");
 SAMPLES(conv_transpose2d_data_errors, "dy=T[2,4,4,5] weight=T[3,4,3,3] input_size=2,3,4,5 ! dy");
 
 SAMPLES(conv1d_weight_samples, "x=T[2,3,9] dy=T[2,4,7] kernel_size=4,3,3",

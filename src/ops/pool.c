@@ -160,12 +160,12 @@ SAMPLES(global_errors, "! x", "x=T[4,4] ! x", "x=T[1,1,1,4,4] ! x", "x=T[1,1,0,4
         "x=u8[1,1,4,4] ! dtype");
 SAMPLES(max_pool1d_backward_samples, "x=T[2,3,10] dy=T[2,3,5] kernel_size=2",
         "x=T[2,3,11] dy=T[2,3,6] kernel_size=3 stride=2 padding=1",
-        "x=T[3,7] dy=T[3,4] kernel_size=4 stride=3 padding=2 ceil=1",
+        "x=T[3,7] dy=T[3,3] kernel_size=4 stride=3 padding=2 ceil=1",
         "x=T[1,1,8] dy=T[1,1,4] indices=u32[1,1,4]:0..8 kernel_size=2",
         "x=T[0,3,8] dy=T[0,3,4] kernel_size=2");
 SAMPLES(avg_pool1d_backward_samples, "x=T[2,3,10] dy=T[2,3,5] kernel_size=2",
         "x=T[2,3,11] dy=T[2,3,6] kernel_size=3 stride=2 padding=1",
-        "x=T[3,7] dy=T[3,4] kernel_size=4 stride=3 padding=2 ceil=1 count_include_pad=0",
+        "x=T[3,7] dy=T[3,3] kernel_size=4 stride=3 padding=2 ceil=1 count_include_pad=0",
         "x=T[0,3,8] dy=T[0,3,4] kernel_size=2");
 SAMPLES(max_pool2d_backward_samples, "x=T[2,3,6,8] dy=T[2,3,3,4] kernel_size=2",
         "x=T[2,3,7,9] dy=T[2,3,3,4] kernel_size=3 stride=2",

@@ -82,12 +82,12 @@ SAMPLES(cumsum_backward_samples, "x=T[4,5] dy=T[4,5] dim=0", "x=T[4,5] dy=T[4,5]
 SAMPLES(cumsum_backward_errors, "x=T[3] dim=0 ! dy", "x=T[3] dy=T[4] dim=0 ! dy",
         "x=T[3] dy=T[3] dim=1 ! dim", "x=i32[3] dy=i32[3] dim=0 ! dtype");
 SAMPLES(sort_samples, "x=T[4,5]", "x=T[4,5] dim=0", "x=T[3,4,5] dim=1 descending=1", "x=T[17]:-3..3",
-        "x=T[33] descending=1", "x=T[2500]", "x=T[2500]:-3..3 descending=1", "x=T[7,300]:-3..3 dim=1",
+        "x=T[33] descending=1", "x=T[700]", "x=T[900]:-3..3 descending=1", "x=T[7,300]:-3..3 dim=1",
         "x=T[300,7]:-9..9 dim=0", "x=T[]", "x=T[0,3]", "x=T[3,0] dim=1", "x=T[100000]", "x=T[6]:special",
         "x=T[600]:special", "x=T[600]:special descending=1");
 SAMPLES(sort_errors, "! x", "x=T[3] dim=1 ! dim", "x=T[3] descending=2 ! descending");
-SAMPLES(topk_samples, "x=T[4,5] k=2", "x=T[4,5] k=3 dim=0", "x=T[3,4,5] k=4 dim=1", "x=T[2500] k=7",
-        "x=T[2500]:-3..3 k=100", "x=T[2500] k=2500", "x=T[7,300] k=1", "x=T[] k=1 dim=0", "x=T[4,5] k=0",
+SAMPLES(topk_samples, "x=T[4,5] k=2", "x=T[4,5] k=3 dim=0", "x=T[3,4,5] k=4 dim=1", "x=T[700] k=7",
+        "x=T[700]:-3..3 k=100", "x=T[700] k=700", "x=T[7,300] k=1", "x=T[] k=1 dim=0", "x=T[4,5] k=0",
         "x=T[0,5] k=2", "x=T[6]:special k=3", "x=T[70000] k=50");
 SAMPLES(topk_errors, "x=T[3] ! k", "x=T[3] k=4 ! k", "x=T[3] k=-1 ! k", "x=T[3] k=1 dim=1 ! dim");
 
