@@ -221,8 +221,6 @@ static void run_rows(plan *p, unit u)
                 row(p, &u, ids[k], c.small + k * p->along[SMALL] * p->bytes);
         }
     }
-    if (p->stream)
-        wk_stream_fence();
 }
 
 /* ---- f16 and bf16 added up in f32: a panel of big as floats, from which the results are rounded once ---- */
