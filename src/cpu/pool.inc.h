@@ -4,7 +4,7 @@
  * for each result instead of kh * kw, and vectors all the way. */
 
 /* The larger; NaN when either is. */
-static inline REAL FN(larger)(REAL a, REAL b) { return (b > a) | (b != b) ? b : a; }
+static inline REAL FN(larger)(REAL a, REAL b) { return ((b > a) | (b != b)) ? b : a; }
 
 /* Row r of a plane as REAL: where it lies, or in buf. */
 static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t r, int64_t n, REAL *buf)
@@ -26,9 +26,9 @@ static const REAL *FN(fold_rows)(const pool_plan *p, const char *plane, wk_pool_
         const REAL *restrict a = r == rows.begin + 1 ? first : acc;
         const REAL *restrict b = FN(row_of)(p->x->dtype, plane, r, n, row);
         if (p->max) {
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] = FN(larger)(a[i], b[i]);
+            WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] = FN(larger)(a[i], b[i]);
         } else {
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] = a[i] + b[i];
+            WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] = a[i] + b[i];
         }
     }
     return rows.end - rows.begin > 1 ? acc : first;
