@@ -64,6 +64,13 @@ static void check_impls(const wk_impl *const *families)
 
 /* ---- samples ---- */
 
+/* References are the same code at every level: once is enough. */
+static bool worth_checking(const char *impl)
+{
+    const char *level = getenv("WICK_ISA");
+    return !level || strcmp(level, "base") == 0 || strcmp(impl, "ref") != 0;
+}
+
 static void check_op(wk_device *device, const wk_op *op)
 {
     wk_check_result r;
@@ -71,14 +78,14 @@ static void check_op(wk_device *device, const wk_op *op)
     int passed = 0;
     for (int i = 0; i < WK_MAX_IMPLS && impls[i]; i++) {
         for (int d = 0; d < WK_DTYPE_COUNT; d++) {
-            if (!wk_check_takes(op, (wk_dtype)d))
+            if (!wk_check_takes(op, (wk_dtype)d) || !worth_checking(impls[i]->name))
                 continue;
             wk_check_run(device, op, impls[i]->name, (wk_dtype)d, &r);
             count(&r, "values");
             passed += r.passed;
         }
     }
-    test_check(passed > 0, op->name, 0, "no sample ran");
+    test_check(passed > 0, op->name, 0, "no sample was right");
     wk_check_errors(device, op, &r);
     count(&r, "errors");
     wk_check_gradient(device, op, &r);
@@ -108,15 +115,18 @@ int main(int argc, char **argv)
         SKIP(why);
         return test_end();
     }
+    int ops = 0;
     check_impls(wk_cpu_families_base);
     check_impls(wk_ref_families);
     for (int i = 0; i < wk_op_count(); i++) {
         const wk_op *op = wk_op_at(i);
         if (!chosen(op->name, argc, argv))
             continue;
+        ops++;
         check_record(op);
         check_op(device, op);
     }
-    printf("%d ops, %s: ", wk_op_count(), wk_isa_level_name(wk_host_level()));
+    CHECK(ops > 0);
+    printf("%d ops, %s: ", ops, wk_isa_level_name(wk_host_level()));
     return test_end();
 }

@@ -181,16 +181,6 @@ static bool outputs_agree(const wk_sample *got, const wk_sample *want, const cha
     return true;
 }
 
-/* Every output, optional or not; gradients of tail inputs where the backward op has them. */
-static void want_all(wk_sample *s, wk_tensor **tail_out)
-{
-    s->call.want = ~0u;
-    size_t n = strlen(s->call.op->name);
-    bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
-    if (s->call.op->tail_name && backward)
-        s->call.tail_out = tail_out;
-}
-
 static void check_sample(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype,
                          const char *text, wk_layout layout, wk_check_result *r)
 {
@@ -198,7 +188,7 @@ static void check_sample(wk_device *device, const wk_op *op, const char *impl, w
     wk_tensor *got_tail[WK_SAMPLE_TAIL] = {0}, *want_tail[WK_SAMPLE_TAIL] = {0};
     wk_scope_begin();
     wk_status status = wk_sample_make(op, text, dtype, layout, 1, device, &got);
-    want_all(&got, got_tail);
+    wk_sample_want_all(&got, got_tail);
     if (status == WK_OK) {
         wk_force_impl(impl);
         status = wk_call_run(&got.call);

@@ -265,6 +265,15 @@ wk_status wk_sample_make(const wk_op *op, const char *text, wk_dtype dtype, wk_l
     return WK_OK;
 }
 
+void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out)
+{
+    s->call.want = ~0u;
+    size_t n = strlen(s->call.op->name);
+    bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
+    if (s->call.op->tail_name && backward)
+        s->call.tail_out = tail_out;
+}
+
 bool wk_sample_has_layout(const char *text, wk_layout layout)
 {
     words w;

@@ -4,7 +4,7 @@
  * for each result instead of kh * kw, and vectors all the way. */
 
 /* The larger; NaN when either is. */
-static inline REAL FN(larger)(REAL a, REAL b) { return (b > a) | (b != b) ? b : a; }
+static inline REAL FN(larger)(REAL a, REAL b) { return ((b > a) | (b != b)) ? b : a; }
 
 /* Row r of a plane as REAL: where it lies, or in buf. */
 static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t r, int64_t n, REAL *buf)
@@ -24,10 +24,10 @@ __attribute__((always_inline)) static inline void FN(combine)(const REAL *a, con
                                                               REAL *acc, int64_t n, bool max)
 {
     if (c) {
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] =
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] =
             FN(both)(FN(both)(a[i], b[i], max), c[i], max);
     } else {
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] = FN(both)(a[i], b[i], max);
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] = FN(both)(a[i], b[i], max);
     }
 }
 

@@ -9,7 +9,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i]; \
             ys[i] = formula; \
@@ -25,7 +25,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i], dy = dys[i]; \
             (void)x, (void)dy; \
@@ -133,7 +133,7 @@ GRAD(leaky_relu, x > 0 ? dy : a * dy)
 MAP(elu, x > 0 ? x : a * R_EXPM1(x))
 GRAD(elu, x > 0 ? dy : dy * a * R_EXP(x))
 MAP(clamp, x<a ? a : x> b ? b : x)
-GRAD(clamp, x >= a && x <= b ? dy : 0)
+GRAD(clamp, x > a && x < b ? dy : 0)
 MAP(affine, x *a + b)
 GRAD(affine, dy *a)
 MAP(power, R_POW(a + b * x, c))

@@ -81,7 +81,8 @@ SDPA = [QKV, QKV + " causal=1", "q=T[1,4,3,5] k=T[1,2,3,5] v=T[1,2,3,2] causal=1
         QKV + " softcap=1.5", "q=T[1,1,5,4] k=T[1,1,7,4] v=T[1,1,7,4] window=2",
         "q=T[1,1,5,4] k=T[1,1,7,4] v=T[1,1,7,4] window=3 causal=1", QKV + " mask=T[3,5]",
         QKV + " mask=u8[2,1,3,5]:{1,0,1,1,0,0,0,0,0,0,1,1,1,1,1,0,0,1,0,0,1,1,0,0,1,0,1,0,1,0} causal=1",
-        QKV + " mask=f32[2,1,5] softcap=2 causal=1", "q=T[1,1,4,3] k=T[1,1,2,3] v=T[1,1,2,3] causal=1"]
+        QKV + " mask=f32[2,1,5] softcap=2 causal=1", "q=T[1,1,4,3] k=T[1,1,2,3] v=T[1,1,2,3] causal=1",
+        "q=T[1,2,3,4] k=T[1,2,0,4] v=T[1,2,0,3]", "q=T[1,2,0,4] k=T[1,2,3,4] v=T[1,2,3,3]"]
 
 
 @op("sdpa", SDPA, out={"lse": "S"})
@@ -95,7 +96,7 @@ def sdpa(i, p):
 
 def group_sum(x, n):
     """Gradients of n heads from those of the query heads."""
-    return x.reshape(x.shape[0], n, -1, *x.shape[2:]).sum(2)
+    return x.reshape(x.shape[0], n, x.shape[1] // n, *x.shape[2:]).sum(2)
 
 
 def sdpa_slope(i, p):

@@ -10,7 +10,7 @@ CASES = {
     "conv2d": ["x=T[2,3,5,6] weight=T[4,3,3,3] bias=T[4] padding=1",
                "x=T[2,4,7,6] weight=T[4,2,3,2] stride=2,1 padding=1,0 dilation=1,2 groups=2",
                "x=T[1,3,5,5] weight=T[3,1,3,3] bias=T[3] groups=3 stride=2 padding=1",
-               "x=T[2,3,3,4] weight=T[5,3,1,1] bias=T[5]"],
+               "x=T[2,3,3,4] weight=T[5,3,1,1] bias=T[5]", "x=T[0,3,4,4] weight=T[2,3,3,3] bias=T[2]"],
     "conv3d": ["x=T[1,2,4,4,5] weight=T[3,2,2,3,2] bias=T[3]",
                "x=T[2,2,4,3,4] weight=T[4,1,2,2,3] stride=2,1,1 padding=1,0,1 dilation=1,2,1 groups=2"],
     "conv_transpose1d": ["x=T[2,3,5] weight=T[3,4,3] bias=T[4]",

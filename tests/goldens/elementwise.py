@@ -58,7 +58,7 @@ unary("gelu_erf", F.gelu, edges=EDGES_NO_INF)
 unary("softplus", F.softplus)
 unary("mish", F.mish, edges=EDGES_NO_INF)
 unary("hard_swish", F.hardswish, edges=EDGES_NO_INF)
-unary("hard_sigmoid", F.hardsigmoid)
+unary("hard_sigmoid", lambda x: F.relu6(x + 3) / 6)  # PyTorch's own slope has 1/6 in f32
 unary("relu6", F.relu6)
 
 

@@ -208,8 +208,8 @@ class Op:
 class Gradient(Op):
     """A backward op: its calls follow from the forward's."""
 
-    def __init__(self, name, family, forward, wrt, cases, formula, grads, give, drop, sizes, out):
-        super().__init__(name, family, formula, cases, [], [], out)
+    def __init__(self, name, family, forward, wrt, cases, formula, grads, give, drop, sizes, out, ints):
+        super().__init__(name, family, formula, cases, cases, ints, out)
         self.forward, self.wrt, self.grads = forward, wrt, grads
         self.give, self.drop, self.sizes = give, drop, sizes
 
@@ -246,12 +246,13 @@ class Gradient(Op):
         leaves.update(i)
         leaves.dtypes.update(i.dtypes)
         for name in given:
-            leaves[name] = i[name].clone().requires_grad_()
+            leaves[name] = i[name].double().requires_grad_()
         made = self.forward.outputs(leaves, p)
         pairs = [(made[name], i[f"d{name}"]) for name in self.grads if name in made and made[name].requires_grad]
         slopes = torch.autograd.grad([y for y, _ in pairs], [leaves[n] for n in given],
-                                     [dy for _, dy in pairs], allow_unused=True) if pairs else [None] * len(given)
-        return {f"d{n}": torch.zeros_like(i[n]) if g is None else g for n, g in zip(given, slopes)}
+                                     [dy.double() for _, dy in pairs],
+                                     allow_unused=True) if pairs else [None] * len(given)
+        return {f"d{n}": torch.zeros_like(i[n]) if g is None else g.to(i[n].dtype) for n, g in zip(given, slopes)}
 
 
 def family_of_caller():
@@ -269,15 +270,16 @@ def op(name, cases, ints=(), int_cases=None, out=None):
     return register
 
 
-def gradient(of, wrt, cases=None, name=None, formula=None, grads=("y",), give=(), drop=(), sizes=None, out=None):
-    """Registers the gradient of an op with respect to its inputs wrt, by autograd, on all floats.
+def gradient(of, wrt, cases=None, name=None, formula=None, grads=("y",), give=(), drop=(), sizes=None, out=None,
+             ints=()):
+    """Registers the gradient of an op with respect to its inputs wrt, by autograd, on all floats and these integers.
     cases: the forward's where not given. grads: outputs whose d is an input. give: outputs the gradient takes.
     drop: inputs it does not take. sizes: parameters that are the shape of an input. formula: the gradient from
     what it is given, where that is rounded (y, saved statistics); in f64 it must agree with autograd."""
     forward = OPS[of]
     name = name or of + "_backward"
     OPS[name] = Gradient(name, family_of_caller(), forward, wrt, cases or forward.cases["f32"], formula, grads,
-                         give, drop, sizes or {}, out or {})
+                         give, drop, sizes or {}, out or {}, ints)
 
 
 # ---- the file ----

@@ -10,14 +10,16 @@ def padding(i):
 
 GATHER = ["x=T[4,5] ids=i64[4,3]:0..5 dim=1", "x=T[3,4,2] ids=i32[2,5,2]:0..4 dim=-2",
           "x=T[5] ids=u8[4]:{0,255,4,4} dim=0", "x=T[3,2] ids=u32[2,2]:{2,4294967295,0,1} dim=0",
-          "x=T[3] ids=i64[2]:{max,1} dim=0"]
+          "x=T[3] ids=i64[2]:{max,1} dim=0", "x=T[3,2] ids=i64[0,2] dim=0"]
 SCATTER = ["x=T[4,5] ids=i64[4,3]:{0,2,2,1,0,4,3,3,3,4,1,0} src=T[4,3] dim=1",
            "x=T[3,4,2] ids=i32[2,5,2]:0..4 src=T[2,5,2] dim=1", "x=T[5] ids=u8[4]:{0,255,4,4} src=T[4] dim=0",
            "x=T[3,2] ids=u32[2,2]:{2,4294967295,0,1} src=T[2,2] dim=-2"]
 SELECT = ["x=T[4,5] ids=i64[3]:{3,0,3} dim=0", "x=T[2,3,2] ids=i32[4]:{2,2147483647,0,1} dim=1",
-          "x=T[5] ids=u8[3]:{4,255,1} dim=0", "x=T[3,2] ids=u32[2]:{4294967295,1} dim=-1"]
+          "x=T[5] ids=u8[3]:{4,255,1} dim=0", "x=T[3,2] ids=u32[2]:{4294967295,1} dim=-1",
+          "x=T[3,2] ids=i64[0] dim=0"]
 ADD = ["x=T[4,5] ids=i64[3]:{3,0,3} src=T[3,5] dim=0", "x=T[2,3,2] ids=i32[4]:{2,2147483647,0,2} src=T[2,4,2] dim=1",
-       "x=T[5] ids=u8[3]:{4,255,4} src=T[3] dim=0", "x=T[3,2] ids=u32[2]:{4294967295,1} src=T[3,2] dim=-1"]
+       "x=T[5] ids=u8[3]:{4,255,4} src=T[3] dim=0", "x=T[3,2] ids=u32[2]:{4294967295,1} src=T[3,2] dim=-1",
+       "x=T[3,2] ids=i64[0] src=T[0,2] dim=0"]
 
 
 @op("gather", GATHER, ints=INTS)
@@ -63,7 +65,7 @@ def along(line, dim, like):
     return line.reshape(shape)
 
 
-gradient("gather", ["x"], drop=["x"], sizes={"input_size": "x"})
-gradient("index_select", ["x"], drop=["x"], sizes={"input_size": "x"})
+gradient("gather", ["x"], drop=["x"], sizes={"input_size": "x"}, ints=INTS)
+gradient("index_select", ["x"], drop=["x"], sizes={"input_size": "x"}, ints=INTS)
 for name in ["scatter", "scatter_add", "index_add"]:
-    gradient(name, ["x", "src"], drop=["x", "src"])
+    gradient(name, ["x", "src"], drop=["x", "src"], ints=INTS)

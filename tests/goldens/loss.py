@@ -23,11 +23,13 @@ def class_loss(f):
 
 CLASSES = ["x=T[4,5] target=i64[4]:0..5", "x=T[3,4] target=u8[3]:{3,0,255} reduction=none",
            "x=T[3,4] target=i32[3]:0..4 reduction=sum", "x=T[3,4] target=u32[3]:{1,4294967295,2} reduction=mean",
-           "x=T[2,3]:-40..40 target=i64[2]:0..3 reduction=none"]
+           "x=T[2,3]:-40..40 target=i64[2]:0..3 reduction=none",
+           "x=T[0,3] target=i64[0] reduction=sum", "x=T[0,3] target=i64[0]"]
 op("cross_entropy", CLASSES)(class_loss(F.cross_entropy))
 op("nll_loss", [c.replace("T[4,5]", "T[4,5]:-3..-0.1") for c in CLASSES])(class_loss(F.nll_loss))
 
-PAIRS = ["x=T[3,4] target=T[3,4]", "x=T[5] target=T[5] reduction=sum", "x=T[2,3] target=T[2,3] reduction=none"]
+PAIRS = ["x=T[3,4] target=T[3,4]", "x=T[5] target=T[5] reduction=sum", "x=T[2,3] target=T[2,3] reduction=none",
+         "x=T[0] target=T[0]", "x=T[] target=T[]"]
 
 
 @op("mse_loss", PAIRS)

@@ -93,7 +93,7 @@ def eps_of(p):
 
 
 @op("layer_norm", ["x=T[3,7] weight=T[7] bias=T[7]", "x=T[2,3,5] eps=0.1", "x=T[2,9]:20..21 weight=T[9] bias=T[9]",
-                   "x=T[4]"])
+                   "x=T[4]", "x=T[0,5] weight=T[5] bias=T[5]"])
 def layer_norm(i, p):
     return F.layer_norm(i.x, i.x.shape[-1:], i.weight, i.bias, eps_of(p))
 

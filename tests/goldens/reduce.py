@@ -9,7 +9,7 @@ def dims_of(x, p, default=None):
     """The dims as a list of those counted from the front."""
     dims = p.dims if p.dims is not None else p.dim
     dims = default if dims is None else dims
-    if dims is None or dims == "all":
+    if dims is None or dims == "all" or x.dim() == 0:
         return list(range(x.dim()))
     return [d % x.dim() for d in ([dims] if isinstance(dims, int) else dims)]
 
@@ -35,7 +35,7 @@ def reduction(name, f, cases, ints=(), int_cases=(), slopes=None):
     gradient(name, ["x"], cases=slopes or [c for c in cases if "nan" not in c])
 
 
-SHAPES = ["x=T[4,5]", "x=T[3,4,5] dims=1 keepdim=1", "x=T[3,4,5] dims=0,-1"]
+SHAPES = ["x=T[4,5]", "x=T[3,4,5] dims=1 keepdim=1", "x=T[3,4,5] dims=0,-1", "x=T[]"]
 NOTHING = "x=T[0,3] dims=0"
 INT_SHAPES = SHAPES[1:] + ["x=T[3,2]:{min,max,max,3,100,7} dims=0"]
 SPECIAL = "x=T[3,4]:{1,nan,2,3,inf,1,2,-1,inf,-inf,0,1} dims=1"
@@ -70,7 +70,7 @@ def first_place(x, largest):
     return hit.to(torch.int64).argmax(-1)
 
 
-EXTREMES = ["x=T[4,5]:distinct", "x=T[3,4,5]:distinct dims=1 keepdim=1", "x=T[3,4,5]:distinct dims=0,-1"]
+EXTREMES = ["x=T[]", "x=T[4,5]:distinct", "x=T[3,4,5]:distinct dims=1 keepdim=1", "x=T[3,4,5]:distinct dims=0,-1"]
 TIES = "x=T[3,5]:{1,3,2,3,1,0,0,0,0,0,-1,-3,2,-3,3} dim=1"
 INT_TIES = "x=T[3,5]:{1,3,2,3,1,0,0,0,0,0,1,0,2,0,3} dim=1"
 INT_LIMITS = "x=T[2,3]:{min,max,0,7,max,min} dim=1"
@@ -81,13 +81,15 @@ def extreme(name, largest, of, ints, int_cases):
         dims = dims_of(i.x, p)
         x = lines(of(i.x), dims)
         at = first_place(x, largest)
-        made = {"y": keep(x.gather(-1, at[..., None])[..., 0], i, p, dims)}
+        # PyTorch's max over one dim gives its slope to that place, amax and max over several share it among equals.
+        shared = name == "amax" or len(dims) > 1
+        y = (x.amax(-1) if largest else x.amin(-1)) if shared else x.gather(-1, at[..., None])[..., 0]
+        made = {"y": keep(y, i, p, dims)}
         if len(dims) == 1:
             made["indices"] = keep(at, i, p, dims)
         return made
     op(name, EXTREMES + [SPECIAL, TIES], ints=ints, int_cases=EXTREMES + int_cases, out={"indices": "u32"})(ref)
-    slopes = EXTREMES if name != "amax" else [c.replace(":distinct", "") for c in EXTREMES]
-    gradient(name, ["x"], cases=slopes)
+    gradient(name, ["x"], cases=EXTREMES + [TIES, "x=T[2,3]:{2,-1,2,-2,2,-2}"])
 
 
 extreme("min", False, lambda x: x, INTS, [INT_TIES, INT_LIMITS])
@@ -104,7 +106,7 @@ for name, largest in [("argmin", False), ("argmax", True)]:
 # ---- scan, sort ----
 
 
-@op("cumsum", ["x=T[9] dim=0", "x=T[3,4,5] dim=1", "x=T[3,4]:{1,nan,2,3,inf,1,2,-1,inf,-inf,0,1} dim=-1"], ints=INTS,
+@op("cumsum", ["x=T[9] dim=0", "x=T[2,0] dim=1", "x=T[3,4,5] dim=1", "x=T[3,4]:{1,nan,2,3,inf,1,2,-1,inf,-inf,0,1} dim=-1"], ints=INTS,
     int_cases=["x=T[9] dim=0", "x=T[3,4,5] dim=1", "x=T[4]:{max,max,3,100} dim=0"])
 def cumsum(i, p):
     return i.x.cumsum(p.dim)
@@ -112,7 +114,7 @@ def cumsum(i, p):
 
 gradient("cumsum", ["x"], cases=["x=T[9] dim=0", "x=T[3,4,5] dim=1"])
 
-SORTS = ["x=T[11]", "x=T[3,4,2] dim=1 descending=1", "x=T[2,7]:{3,1,2,3,1,2,0,5,5,4,4,3,3,5}",
+SORTS = ["x=T[11]", "x=T[3,0]", "x=T[]", "x=T[3,4,2] dim=1 descending=1", "x=T[2,7]:{3,1,2,3,1,2,0,5,5,4,4,3,3,5}",
          "x=T[2,7]:{3,1,2,3,1,2,0,5,5,4,4,3,3,5} descending=1"]
 NANS = "x=T[9]:{1,nan,-inf,3,nan,inf,-1,3,0}"
 
@@ -141,7 +143,7 @@ def sort(i, p):
     return i.x.gather(dim_of(p), order(i.x, dim_of(p), bool(p.descending)))
 
 
-@op("topk", ["x=T[9]:distinct k=4", "x=T[3,4,2]:distinct k=2 dim=1", "x=T[2,3]:distinct k=3"], ints=INTS,
+@op("topk", ["x=T[9]:distinct k=4", "x=T[2,3]:distinct k=0", "x=T[3,4,2]:distinct k=2 dim=1", "x=T[2,3]:distinct k=3"], ints=INTS,
     out={"indices": "u32"})
 def topk(i, p):
     y, at = torch.topk(i.x, p.k, dim_of(p))
@@ -152,7 +154,7 @@ def topk(i, p):
 
 
 @op("softmax", ["x=T[4,5]", "x=T[3,4,5] dim=1 mode=log", "x=T[2,7] mode=fast", "x=T[2,2,3,2] dims=1,2,3",
-                "x=T[2,3,4] dims=0,2 mode=log", "x=T[2,5]:-60..60", "x=T[2,3]:{-inf,1,2,nan,1,2}"])
+                "x=T[2,3,4] dims=0,2 mode=log", "x=T[2,5]:-60..60", "x=T[2,3]:{-inf,1,2,nan,1,2}", "x=T[]", "x=T[3,0]", "x=T[0,3] mode=log"])
 def softmax(i, p):
     dims = dims_of(i.x, p, -1)
     rest = [d for d in range(i.x.dim()) if d not in dims]
