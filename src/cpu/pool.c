@@ -138,6 +138,7 @@ static wk_status make_plan(wk_call *c, pool_plan *p, bool max)
     WK_TRY(wk_pool_shapes(c, &p->s));
     p->max = max;
     p->exclude_pad = o && o->exclude_pad;
+    p->inner = inner_windows(&p->s.w);
     p->x = wk_tensor_packed(c->in[0]);
     return p->x ? WK_OK : wk_error_status();
 }
@@ -150,7 +151,6 @@ static wk_status run_forward(wk_call *c, bool max)
     p.rows = p.s.planes * h->out;
     if (p.rows == 0)
         return WK_OK;
-    p.inner = inner_windows(w);
     p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
     p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);

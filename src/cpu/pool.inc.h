@@ -145,6 +145,40 @@ static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *
     WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y, (end - begin) * s->w.out, p->stream);
 }
 
+/* The maximum so far and its place against x[o * stride], for n results; the first x is at place `at`. */
+__attribute__((always_inline)) static inline void FN(take_larger)(const REAL *restrict x, REAL *restrict y,
+                                                                  int64_t *restrict place, int64_t n,
+                                                                  int64_t stride, int64_t at)
+{
+    for (int64_t o = 0; o < n; o++) {
+        REAL v = x[o * stride];
+        bool take = (v > y[o]) | (v != v);
+        y[o] = take ? v : y[o];
+        place[o] = take ? at + o * stride : place[o];
+    }
+}
+
+/* One row of x, which begins at place `at` of the plane, into the maxima of a row of results: tap by tap for windows
+ * that lie in the row whole, so that it runs across the results. */
+static void FN(max_taps)(const pool_plan *p, const REAL *row, int64_t at, REAL *y, int64_t *place)
+{
+    const wk_pool_dim *w = &p->s.w;
+    int64_t begin = p->inner.begin, n = p->inner.end - begin, first = begin * w->stride - w->padding;
+    for (int64_t k = first; k < first + w->kernel && n > 0; k++) {
+        switch (w->stride) {
+        case 1: FN(take_larger)(row + k, y + begin, place + begin, n, 1, at + k); break;
+        case 2: FN(take_larger)(row + k, y + begin, place + begin, n, 2, at + k); break;
+        default: FN(take_larger)(row + k, y + begin, place + begin, n, w->stride, at + k); break;
+        }
+    }
+    for (int64_t edge = 0; edge < w->out - n; edge++) {
+        int64_t o = edge < begin ? edge : edge + n; /* the others, at both ends */
+        wk_pool_window part = wk_pool_window_of(w, o);
+        for (int64_t i = part.begin; i < part.end; i++)
+            FN(take_larger)(row + i, y + o, place + o, 1, 1, at + i);
+    }
+}
+
 /* The maximum of every window of one row of results and its place in the plane, the first of equal ones. */
 static void FN(max_row)(const pool_plan *p, const char *plane, int64_t oh, REAL *y, int64_t *place, REAL *buf)
 {
@@ -154,17 +188,8 @@ static void FN(max_row)(const pool_plan *p, const char *plane, int64_t oh, REAL 
         y[o] = -INFINITY;
         place[o] = rows.begin * w->in + wk_pool_window_of(w, o).begin;
     }
-    for (int64_t r = rows.begin; r < rows.end; r++) {
-        const REAL *row = FN(row_of)(p->x->dtype, plane, r, w->in, buf);
-        for (int64_t o = 0; o < w->out; o++) {
-            wk_pool_window part = wk_pool_window_of(w, o);
-            for (int64_t i = part.begin; i < part.end; i++) {
-                bool take = (row[i] > y[o]) | (row[i] != row[i]);
-                place[o] = take ? r * w->in + i : place[o];
-                y[o] = take ? row[i] : y[o];
-            }
-        }
-    }
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        FN(max_taps)(p, FN(row_of)(p->x->dtype, plane, r, w->in, buf), r * w->in, y, place);
 }
 
 /* A band of rows of results, maxima and their places. */
