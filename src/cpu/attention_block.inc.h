@@ -52,7 +52,7 @@ static void FN(apply_limits)(const attn_rows *r, int64_t k0, int64_t n, REAL *s)
     }
     for (int32_t j = 0; j < n; j++)
         for (int x = 0; x < r->rows; x++)
-            s[j * ATTN_ROWS + x] = (j >= lo[x]) & (j < hi[x]) ? s[j * ATTN_ROWS + x] : -INFINITY;
+            s[j * ATTN_ROWS + x] = ((j >= lo[x]) & (j < hi[x])) ? s[j * ATTN_ROWS + x] : -INFINITY;
 }
 
 /* Transposed products q . k become scores: scaled, capped, masked, limited. rows and turned are scratch for
