@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include "args.h"
 #include "bench_cases.h"
 #include "cli.h"
 #include "progress.h"
@@ -29,7 +30,7 @@ static const char help[] =
     "  wick bench --json > mine.jsonl\n"
     "  wick bench --against torch.jsonl\n";
 
-enum { MAX_FILTERS = 32, MAX_PEER = 512, MAX_TIMES = 1000 };
+enum { MAX_PEER = 512, MAX_TIMES = 1000 };
 
 typedef struct {
     char name[80];
@@ -38,8 +39,8 @@ typedef struct {
 
 typedef struct {
     wk_device *device;
-    const char *filters[MAX_FILTERS], *against, *impl;
-    int n_filters;
+    arg_list filters;
+    const char *against, *impl;
     double seconds;
     bool json, list;
     peer_case peers[MAX_PEER];
@@ -181,11 +182,11 @@ static void put_json(const bench_case *k, double us)
 
 static bool selected(const bench *b, const char *name)
 {
-    for (int i = 0; i < b->n_filters; i++) {
-        if (strstr(name, b->filters[i]))
+    for (int i = 0; i < b->filters.n; i++) {
+        if (strstr(name, b->filters.items[i]))
             return true;
     }
-    return b->n_filters == 0;
+    return b->filters.n == 0;
 }
 
 /* The two limits that shares are given against, measured in this very run. */
@@ -249,43 +250,28 @@ static int run_cases(bench *b)
 static int parse(bench *b, int argc, char **argv)
 {
     const char *device = "auto", *seconds = "0.3";
-    for (int i = 1; i < argc; i++) {
-        const char *filter = NULL;
-        if (option_value(argc, argv, &i, "--filter", &filter)) {
-            if (b->n_filters < MAX_FILTERS)
-                b->filters[b->n_filters++] = filter;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            b->json = true;
-        } else if (strcmp(argv[i], "--list") == 0) {
-            b->list = true;
-        } else if (!option_value(argc, argv, &i, "--device", &device) &&
-                   !option_value(argc, argv, &i, "--against", &b->against) &&
-                   !option_value(argc, argv, &i, "--impl", &b->impl) &&
-                   !option_value(argc, argv, &i, "--seconds", &seconds)) {
-            return usage_error("bench", argv[i]);
-        }
-    }
+    const arg_option known[] = {{"device", .value = &device},   {"filter", .list = &b->filters},
+                                {"impl", .value = &b->impl},    {"against", .value = &b->against},
+                                {"seconds", .value = &seconds}, {"json", .flag = &b->json},
+                                {"list", .flag = &b->list},     {0}};
+    int status = args_parse(help, known, &argc, argv);
+    if (status != ARGS_GO)
+        return status;
+    if (argc > 1)
+        return args_usage("bench", "expected options only, got '%s'", argv[1]);
     char *end;
     b->seconds = strtod(seconds, &end);
-    if (*end || !(b->seconds >= 0 && b->seconds < 3600)) {
-        fprintf(stderr, "wick bench: --seconds: expected a number from 0 to 3600, got '%s'\n", seconds);
-        return 2;
-    }
+    if (*end || !(b->seconds >= 0 && b->seconds < 3600))
+        return args_usage("bench", "--seconds: expected a number from 0 to 3600, got '%s'", seconds);
     b->device = wk_device_open(device);
-    if (!b->device) {
-        fprintf(stderr, "wick bench: %s\n", wk_error());
-        return 1;
-    }
-    return b->against && !read_peers(b) ? 1 : 0;
+    if (!b->device)
+        return args_error();
+    return b->against && !read_peers(b) ? EXIT_FAILED : ARGS_GO;
 }
 
 int cmd_bench(int argc, char **argv)
 {
     static bench b;
-    if (wants_help(argc, argv)) {
-        fputs(help, stdout);
-        return 0;
-    }
-    int bad = parse(&b, argc, argv);
-    return bad ? bad : run_cases(&b);
+    int status = parse(&b, argc, argv);
+    return status == ARGS_GO ? run_cases(&b) : status;
 }

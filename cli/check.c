@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "check/check.h"
+#include "args.h"
 #include "cli.h"
 #include "progress.h"
 
@@ -29,12 +30,9 @@ static const char help[] =
     "  wick check --device rocm:0 --op conv2d\n"
     "  wick check --op 'rope*' --dtype bf16\n";
 
-enum { MAX_FILTERS = 64 };
-
 typedef struct {
     wk_device *device;
-    const char *ops[MAX_FILTERS];
-    int n_ops;
+    arg_list ops;
     const char *impl;
     wk_dtype dtype; /* WK_DTYPE_COUNT: all */
     bool json;
@@ -46,13 +44,13 @@ typedef struct {
 
 static bool op_selected(const options *o, const char *name)
 {
-    for (int i = 0; i < o->n_ops; i++) {
-        size_t n = strlen(o->ops[i]);
-        bool prefix = n > 0 && o->ops[i][n - 1] == '*';
-        if (prefix ? strncmp(name, o->ops[i], n - 1) == 0 : strcmp(name, o->ops[i]) == 0)
+    for (int i = 0; i < o->ops.n; i++) {
+        size_t n = strlen(o->ops.items[i]);
+        bool prefix = n > 0 && o->ops.items[i][n - 1] == '*';
+        if (prefix ? strncmp(name, o->ops.items[i], n - 1) == 0 : strcmp(name, o->ops.items[i]) == 0)
             return true;
     }
-    return o->n_ops == 0;
+    return o->ops.n == 0;
 }
 
 /* ---- output ---- */
@@ -196,42 +194,30 @@ static int parse(options *o, int argc, char **argv)
 {
     const char *device = "auto", *dtype = NULL;
     *o = (options){.dtype = WK_DTYPE_COUNT};
-    for (int i = 1; i < argc; i++) {
-        const char *op = NULL;
-        if (option_value(argc, argv, &i, "--op", &op)) {
-            if (o->n_ops < MAX_FILTERS)
-                o->ops[o->n_ops++] = op;
-        } else if (strcmp(argv[i], "--json") == 0) {
-            o->json = true;
-        } else if (!option_value(argc, argv, &i, "--device", &device) &&
-                   !option_value(argc, argv, &i, "--impl", &o->impl) &&
-                   !option_value(argc, argv, &i, "--dtype", &dtype) &&
-                   !option_value(argc, argv, &i, "--report", &o->report)) {
-            return usage_error("check", argv[i]);
-        }
-    }
-    if (dtype && (o->dtype = wk_dtype_parse(dtype)) == WK_DTYPE_COUNT) {
-        fprintf(stderr, "wick check: --dtype: expected a dtype like f32, got '%s'\n", dtype);
-        return 2;
-    }
+    const arg_option known[] = {{"device", .value = &device},
+                                {"op", .list = &o->ops},
+                                {"impl", .value = &o->impl},
+                                {"dtype", .value = &dtype},
+                                {"report", .value = &o->report},
+                                {"json", .flag = &o->json},
+                                {0}};
+    int status = args_parse(help, known, &argc, argv);
+    if (status != ARGS_GO)
+        return status;
+    if (argc > 1)
+        return args_usage("check", "expected options only, got '%s'", argv[1]);
+    if (dtype && (o->dtype = wk_dtype_parse(dtype)) == WK_DTYPE_COUNT)
+        return args_usage("check", "--dtype: expected a dtype like f32, got '%s'", dtype);
     o->device = wk_device_open(device);
-    if (!o->device) {
-        fprintf(stderr, "wick check: %s\n", wk_error());
-        return 1;
-    }
-    return 0;
+    return o->device ? ARGS_GO : args_error();
 }
 
 int cmd_check(int argc, char **argv)
 {
     options o;
-    if (wants_help(argc, argv)) {
-        fputs(help, stdout);
-        return 0;
-    }
-    int bad = parse(&o, argc, argv);
-    if (bad)
-        return bad;
+    int status = parse(&o, argc, argv);
+    if (status != ARGS_GO)
+        return status;
     if (!open_report(&o))
         return 1;
     int chosen = 0;

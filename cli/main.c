@@ -1,47 +1,69 @@
-/* main.c: the wick tool: picks the command. */
+/* main.c: `wick COMMAND ...`: finds the command and hands over. */
 #include <stdio.h>
 #include <string.h>
+#include "wick/core.h"
+#include "args.h"
 #include "cli.h"
-#include "wick/wick.h"
 
 static const struct {
     const char *name, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
+    {"info", "this machine: devices, memory, what wick found", cmd_info},
+    {"ops", "the op table: dtypes, parameters, implementations", cmd_ops},
+    {"op", "run one op on files", cmd_op},
     {"check", "prove that a device computes right", cmd_check},
     {"bench", "measure how fast it is", cmd_bench},
 };
-
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
-static void put_help(FILE *f)
+static void print_help(void)
 {
-    fprintf(f,
-            "usage: wick COMMAND [arguments]\n\nwick %s: neural-network ops on AMD GPUs, NVIDIA GPUs and the "
-            "CPU.\n\n",
-            wk_version());
+    printf("wick %s: neural-network ops on AMD GPUs, NVIDIA GPUs and the CPU\n\nusage: wick COMMAND ...\n\n",
+           wk_version());
     for (int i = 0; i < COMMANDS; i++)
-        fprintf(f, "  %-8s %s\n", commands[i].name, commands[i].summary);
-    fprintf(f, "\n`wick COMMAND --help` tells more, with examples.\n");
+        printf("  %-8s %s\n", commands[i].name, commands[i].summary);
+    printf("\n  wick COMMAND --help   what the command takes, with examples\n"
+           "  wick --version        the version\n");
+}
+
+static int run_command(int argc, char **argv)
+{
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[0], commands[i].name) == 0)
+            return commands[i].run(argc, argv);
+    }
+    fprintf(stderr, "wick: no command '%s'; see `wick --help`\n", argv[0]);
+    return EXIT_USAGE;
+}
+
+static int dispatch(int argc, char **argv)
+{
+    const char *first = argc > 1 ? argv[1] : NULL;
+    if (!first) {
+        fprintf(stderr, "wick: expected a command; see `wick --help`\n");
+        return EXIT_USAGE;
+    }
+    if (strcmp(first, "--version") == 0) {
+        printf("wick %s\n", wk_version());
+        return EXIT_OK;
+    }
+    bool help = strcmp(first, "help") == 0;
+    if (help && argc > 2)
+        return run_command(2, (char *[]){argv[2], "--help", NULL});
+    if (help || strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0) {
+        print_help();
+        return EXIT_OK;
+    }
+    return run_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        put_help(stdout);
-        return 0;
+    int status = dispatch(argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout)) { /* a full disk must not look like success */
+        perror("wick: stdout");
+        return status ? status : EXIT_FAILED;
     }
-    if (strcmp(name, "--version") == 0) {
-        printf("wick %s\n", wk_version());
-        return 0;
-    }
-    for (int i = 0; i < COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    }
-    if (*name)
-        fprintf(stderr, "wick: no command '%s'\n", name);
-    put_help(stderr);
-    return 2;
+    return status;
 }

@@ -11,6 +11,7 @@
 #define WICK_WICK_H
 
 #include "core.h"
+#include "io.h"
 #include "ops.h"
 
 #endif

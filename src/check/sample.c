@@ -265,6 +265,15 @@ wk_status wk_sample_make(const wk_op *op, const char *text, wk_dtype dtype, wk_l
     return WK_OK;
 }
 
+void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out)
+{
+    s->call.want = ~0u;
+    size_t n = strlen(s->call.op->name);
+    bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
+    if (s->call.op->tail_name && backward)
+        s->call.tail_out = tail_out;
+}
+
 bool wk_sample_has_layout(const char *text, wk_layout layout)
 {
     words w;
@@ -286,11 +295,13 @@ bool wk_sample_has_layout(const char *text, wk_layout layout)
 
 /* ---- f64 ---- */
 
-static wk_status widen(const wk_slot *slot, const wk_tensor *from, wk_tensor **to)
+static wk_status widen(const wk_slot *slot, wk_dtype dtype, const wk_tensor *from, wk_tensor **to)
 {
     if (!from)
         return WK_OK;
-    bool follows = slot->flags & WK_ANY ? wk_is_float(from->dtype) : !slot->dtypes;
+    /* A slot of any dtype (a mask, an optimizer's state) follows where it holds what T or S stand for. */
+    bool stands = wk_is_float(dtype) && (from->dtype == dtype || from->dtype == wk_stat_dtype(dtype));
+    bool follows = slot->flags & WK_ANY ? stands : !slot->dtypes;
     wk_tensor *host = wk_to(from, wk_cpu());
     *to = host && follows ? wk_cast(host, WK_F64) : host;
     return *to ? WK_OK : wk_error_status();
@@ -303,9 +314,9 @@ wk_status wk_sample_as_f64(const wk_sample *s, wk_sample *wide)
     memset(wide->call.out, 0, sizeof wide->call.out);
     wide->call.device = wk_cpu();
     for (int i = 0; i < wk_op_inputs(op); i++)
-        WK_TRY(widen(&op->in[i], s->in[i], &wide->in[i]));
+        WK_TRY(widen(&op->in[i], s->call.dtype, s->in[i], &wide->in[i]));
     for (int i = 0; i < s->call.n_tail; i++)
-        WK_TRY(widen(&op->in[wk_op_inputs(op) - 1], s->tail[i], &wide->tail[i]));
+        WK_TRY(widen(&op->in[wk_op_inputs(op) - 1], s->call.dtype, s->tail[i], &wide->tail[i]));
     point_call(wide);
     return WK_OK;
 }

@@ -31,6 +31,10 @@ typedef struct {
 wk_status wk_sample_make(const wk_op *op, const char *text, wk_dtype dtype, wk_layout layout, uint64_t seed,
                          wk_device *device, wk_sample *s);
 
+/* Asks for every output, optional or not; gradients of tail inputs, where the backward op has them, go to tail_out,
+ * which has WK_SAMPLE_TAIL places. */
+void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out);
+
 /* The same call with every tensor of a float dtype T or S as f64, on the CPU. */
 wk_status wk_sample_as_f64(const wk_sample *s, wk_sample *wide);
 

@@ -43,7 +43,8 @@ void wk_call_out(wk_call *c, int i, wk_dtype dtype, int rank, const int64_t *sha
 {
     c->spec[i].dtype = dtype;
     c->spec[i].rank = rank;
-    memcpy(c->spec[i].shape, shape, (size_t)rank * sizeof *shape);
+    if (rank > 0)
+        memcpy(c->spec[i].shape, shape, (size_t)rank * sizeof *shape);
 }
 
 void wk_call_out_like(wk_call *c, int i, const wk_tensor *t)
@@ -158,6 +159,9 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
+        /* Where a tail stands beside other inputs, infer knows what it lacks. */
+        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0)
+            return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));
     }
@@ -206,14 +210,22 @@ static bool same_view(const wk_tensor *a, const wk_tensor *b)
 }
 
 /* A given output is written in place where that cannot disturb an input: it is packed, and an input it shares
- * memory with is the very same view. */
+ * memory with is the very same view, and the one that is updated where an op says so. */
 static bool in_place_is_safe(const wk_call *c, const wk_tensor *given)
 {
+    unsigned updated = 0;
     if (!c->op->any_output && !wk_is_packed(given))
         return false;
+    for (int i = 0; i < WK_MAX_IN; i++)
+        updated |= c->op->in[i].flags & WK_UPDATE ? 1u << i : 0;
     for (int i = 0; i < WK_MAX_IN; i++) {
         const wk_tensor *t = c->in[i];
-        if (t && wk_tensor_overlap(t, given) && !same_view(t, given))
+        bool may_be_same = !updated || updated >> i & 1;
+        if (t && wk_tensor_overlap(t, given) && !(may_be_same && same_view(t, given)))
+            return false;
+    }
+    for (int i = 0; i < c->n_tail; i++) {
+        if (wk_tensor_overlap(c->tail[i], given))
             return false;
     }
     return true;
@@ -279,25 +291,30 @@ static wk_status run_impl(wk_call *c)
 static wk_status run_with_outputs(wk_call *c)
 {
     wk_tensor *given[WK_MAX_OUT] = {0};
+    unsigned in_place = 0;
     for (int i = 0; i < wk_op_outputs(c->op); i++) {
         if (!c->out[i])
             continue;
         WK_TRY(check_given(c, i));
-        if (!in_place_is_safe(c, c->out[i])) {
+        if (in_place_is_safe(c, c->out[i])) {
+            in_place |= 1u << i;
+        } else {
             given[i] = c->out[i];
             c->out[i] = NULL;
         }
     }
     WK_TRY(make_outputs(c));
     WK_TRY(run_impl(c));
+    const char *ran = last_impl;
     for (int i = 0; i < wk_op_outputs(c->op); i++) {
-        const char *ran = last_impl;
-        if (given[i]) {
+        if (in_place >> i & 1)
+            atomic_fetch_add(&c->out[i]->storage->version, 1);
+        if (given[i]) { /* the copy counts as the write */
             WK_TRY(wk_copy_into(given[i], c->out[i]));
             c->out[i] = given[i];
-            last_impl = ran;
         }
     }
+    last_impl = ran;
     return WK_OK;
 }
 
@@ -308,26 +325,30 @@ static wk_status run_checked(wk_call *c)
     return run_with_outputs(c);
 }
 
+/* After a failure: what was made goes with the scope, so nobody may be left with its address. */
+static wk_status forget_outputs(wk_call *c, wk_status status)
+{
+    memset(c->out, 0, sizeof c->out);
+    for (int i = 0; c->tail_out && i < c->n_tail; i++)
+        c->tail_out[i] = NULL;
+    return status;
+}
+
 wk_status wk_call_run(wk_call *c)
 {
     if (wk_pending())
-        return wk_error_status();
-    wk_tensor *given[WK_MAX_OUT];
-    memcpy(given, c->out, sizeof given);
+        return forget_outputs(c, wk_error_status());
     if (!wk_scope_open())
-        return wk_fail(WK_ERR_MEMORY, "%s: out of memory", c->op->name);
+        return forget_outputs(c, wk_fail(WK_ERR_MEMORY, "%s: out of memory", c->op->name));
     wk_status status = run_checked(c);
     if (status == WK_OK) {
-        for (int i = 0; i < WK_MAX_OUT; i++) {
+        for (int i = 0; i < WK_MAX_OUT; i++)
             wk_scope_keep(c->out[i]);
-            if (given[i])
-                atomic_fetch_add(&given[i]->storage->version, 1);
-        }
         for (int i = 0; c->tail_out && i < c->n_tail; i++)
             wk_scope_keep(c->tail_out[i]);
     } else {
         wk_error_context(c->op->name);
-        memset(c->out, 0, sizeof c->out);
+        forget_outputs(c, status);
     }
     wk_scope_end();
     return status;

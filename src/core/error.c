@@ -25,7 +25,8 @@ wk_status wk_fail(wk_status status, const char *format, ...)
 void wk_error_context(const char *op)
 {
     size_t n = strlen(op), length = strlen(pending.message);
-    if (strncmp(pending.message, op, n) == 0 || n + 2 + length >= sizeof pending.message)
+    bool there = strncmp(pending.message, op, n) == 0 && pending.message[n] == ':';
+    if (there || n + 2 + length >= sizeof pending.message)
         return;
     memmove(pending.message + n + 2, pending.message, length + 1);
     memcpy(pending.message, op, n);

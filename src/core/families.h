@@ -6,7 +6,26 @@
 #include "op.h"
 
 /* Families of the op table, in the order `wick ops` lists them. */
-#define WK_FAMILIES(F) F(unary) F(binary) F(reduce) F(matmul) F(copy) F(softmax) F(rope) F(attention)
+#define WK_FAMILIES(F) \
+    F(unary) \
+    F(binary) \
+    F(reduce) \
+    F(matmul) \
+    F(copy) \
+    F(softmax) \
+    F(rope) \
+    F(attention) \
+    F(random) \
+    F(loss) \
+    F(ctc) \
+    F(optim) \
+    F(conv) \
+    F(pool) \
+    F(resample) \
+    F(norm) \
+    F(index) \
+    F(scan) \
+    F(rnn)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)

@@ -105,6 +105,7 @@ static void model_name(char *name, size_t room)
 static void start(void)
 {
     char name[64];
+    wk_block_handle_forks();
     model_name(name, sizeof name);
     host_level = detect_level();
     const char *wish = getenv("WICK_ISA");

@@ -191,6 +191,11 @@ void wk_block_free(void *p, size_t bytes)
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
 }
 
+/* Another thread may be in here when the process forks: its lock would stay locked in the child. */
+static void lock_cache(void) { pthread_mutex_lock(&cache.lock); }
+static void unlock_cache(void) { pthread_mutex_unlock(&cache.lock); }
+void wk_block_handle_forks(void) { pthread_atfork(lock_cache, unlock_cache, unlock_cache); }
+
 void wk_block_stats(wk_memory_stats *stats)
 {
     pthread_mutex_lock(&cache.lock);
@@ -209,5 +214,7 @@ void wk_block_limit(uint64_t bytes)
 {
     pthread_mutex_lock(&cache.lock);
     cache.limit = bytes;
+    if (over_limit(0))
+        trim_locked();
     pthread_mutex_unlock(&cache.lock);
 }

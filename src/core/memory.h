@@ -17,6 +17,9 @@ void wk_free(void *p);
 void *wk_block_alloc(size_t bytes);
 void wk_block_free(void *p, size_t bytes);
 
+/* Keeps the blocks usable in the child of a fork; called once. */
+void wk_block_handle_forks(void);
+
 void wk_block_stats(wk_memory_stats *stats);
 void wk_block_trim(void);
 void wk_block_limit(uint64_t bytes);

@@ -36,7 +36,9 @@ enum {
     WK_STAT = 2,     /* f32 for f32, f16 and bf16 data, f64 for f64 */
     WK_ANY = 4,      /* any dtype: infer looks */
     WK_SKIP = 16,    /* output: a C caller may leave it out (a gradient that nobody needs) */
+    WK_OPAQUE = 32,  /* output: bytes for another op, in the implementation's own order */
     WK_TAIL = 8,     /* the last input slot: any number of tensors, named by op->tail_name */
+    WK_UPDATE = 32,  /* input: the op changes a part of it; of all inputs only this one may be the output */
 };
 
 /* The dtype of a slot: the call's (dtypes = 0, no flag), one of a set, or by flag. */

@@ -1,5 +1,7 @@
 /* params.c: parameters by name: defaults, text, public options. */
 #include <errno.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "op.h"
@@ -30,10 +32,22 @@ static bool read_int(const char **text, int64_t *v)
     return true;
 }
 
+/* A decimal point is a point, whatever the locale of the process says. */
+static locale_t c_locale;
+
+static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+static double read_double(const char *text, char **end)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_locale);
+    return c_locale ? strtod_l(text, end, c_locale) : strtod(text, end);
+}
+
 static bool read_float(const char **text, double *v)
 {
     char *end;
-    *v = strtod(*text, &end);
+    *v = read_double(*text, &end);
     if (end == *text || (*end && *end != ','))
         return false;
     *text = *end ? end + 1 : end;
@@ -93,14 +107,12 @@ static bool read_choice(const char *choices, const char *text, int64_t *v)
 
 static bool read_scalar(const char *text, wk_scalar *s)
 {
-    const char *at = text;
-    if (read_int(&at, &s->i) && !*at) {
+    if (read_ints(text, &s->i, 1) == 1) {
         s->f = (double)s->i;
         return true;
     }
-    at = text;
     double f;
-    if (!read_float(&at, &f) || *at)
+    if (read_floats(text, &f, 1) != 1)
         return false;
     *s = wk_scalar_of(f);
     return true;
@@ -110,11 +122,10 @@ static bool read_param(const wk_param *p, void *field, const char *text)
 {
     wk_list *list = field;
     wk_dtype dtype;
-    const char *at = text;
     switch (p->type) {
-    case WK_P_INT: return read_int(&at, field) && !*at;
+    case WK_P_INT: return read_ints(text, field, 1) == 1;
     case WK_P_BOOL: return read_choice("0|1", text, field);
-    case WK_P_FLOAT: return read_float(&at, field) && !*at;
+    case WK_P_FLOAT: return read_floats(text, field, 1) == 1;
     case WK_P_SCALAR: return read_scalar(text, field);
     case WK_P_INTS: return spread(field, read_ints(text, field, p->count), p->count);
     case WK_P_FLOATS: return spread(field, read_floats(text, field, p->count), p->count);

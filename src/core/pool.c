@@ -110,14 +110,21 @@ void wk_pool_set_threads(int threads)
     atomic_store(&threads_wanted, threads > 0 ? clamp_threads(threads) : usable_cpus());
 }
 
+/* Tasks write large results with non-temporal stores, which are not ordered with others: they are complete before
+ * anyone hears that the tasks are done. Once here, not once a block, since it waits for memory. */
+static void complete_stores(void)
+{
+#if defined(__SSE2__)
+    __builtin_ia32_sfence();
+#endif
+}
+
 static void take_tasks(wk_task_fn fn, void *ctx, int64_t tasks)
 {
-    for (;;) {
-        int64_t i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed);
-        if (i >= tasks)
-            return;
+    int64_t i;
+    while ((i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks)
         fn(ctx, i);
-    }
+    complete_stores();
 }
 
 static void run_inline(int64_t tasks, wk_task_fn fn, void *ctx)
@@ -127,6 +134,7 @@ static void run_inline(int64_t tasks, wk_task_fn fn, void *ctx)
     for (int64_t i = 0; i < tasks; i++)
         fn(ctx, i);
     in_task = nested;
+    complete_stores();
 }
 
 /* ---- Workers ---- */
@@ -159,15 +167,18 @@ static void wait_for_work(uint32_t seen)
 static void *worker_main(void *index)
 {
     in_task = true;
-    while ((int)(intptr_t)index < atomic_load(&pool.limit)) {
+    for (;;) {
         atomic_fetch_add(&pool.inside, 1);
         uint32_t epoch = atomic_load(&pool.epoch);
         if (epoch % 2 == 1)
             take_tasks(pool.fn, pool.ctx, pool.tasks);
         atomic_fetch_sub(&pool.inside, 1);
+        /* After the epoch: stop_workers lowers the limit and then moves the epoch, so that the one or the other
+         * is seen here. */
+        if ((int)(intptr_t)index >= atomic_load(&pool.limit))
+            return NULL;
         wait_for_work(epoch);
     }
-    return NULL;
 }
 
 /* Moves the epoch on, by 1 to open or close a region, and wakes as many sleepers as can be of use. */
@@ -250,6 +261,7 @@ void wk_parallel_for(int64_t tasks, wk_task_fn fn, void *ctx)
 {
     if (tasks == 1) {
         fn(ctx, 0); /* not a region: calls inside may be parallel */
+        complete_stores();
         return;
     }
     int threads = wk_pool_threads();

@@ -5,19 +5,19 @@
  * other devices mirror it and give the same bits.
  *
  *   key      k0 = seed's low 32 bits, k1 = its high ones
- *   counter  c0, c1 = low and high 32 bits of the block number, c2 = c3 = 0
- *   block    four words, of block number offset + i / 4 (modulo 2^64); word i of the stream is its lane i % 4
+ *   counter  c0, c1 = low and high 32 bits of the block number, c2 = the plane, c3 = 0
+ *   block    four words, of block number offset + i / 4 (modulo 2^64); word i of a plane is its lane i % 4
  *
- * offset counts blocks: after n elements of one word each the next unused one is offset + ceil(n / 4).
+ * offset counts blocks: after n elements the next unused one is offset + ceil(n / 4), whatever the dtype.
  *
- *   element i of a tensor (row-major)                     takes
- *   dropout masks, of any dtype                           word i; it is dropped where word < p 2^32
- *   uniform f32, f16, bf16                                word i, the top 24, 11, 8 bits of it
- *   uniform f64                                           words 2 i and 2 i + 1: (high << 32 | low) >> 11
- *   normal f32, f16, bf16: the pair 2 j, 2 j + 1          words 2 j and 2 j + 1, 32 bits to each uniform
- *   normal f64: the pair 2 j, 2 j + 1                     words 4 j to 4 j + 3, 53 bits to each uniform
+ *   element i of a tensor (row-major)    takes
+ *   dropout masks, of any dtype          word i of plane 0; it is dropped where word < p 2^32
+ *   uniform f32, f16, bf16               the top 24 bits of word i of plane 0
+ *   uniform f64                          (word i of plane 0) << 32 | (word i of plane 1), the top 53 bits of it
+ *   normals: the pair 2 j, 2 j + 1       the pair's words of plane 0, and for f64 of plane 1, for two uniforms
  *
- * A uniform has as many bits as its dtype's significand, so that it is below 1 in that dtype.
+ * So a seed gives the same numbers in every dtype, as near as that has them. Uniforms u become low + u (high - low) in
+ * f32 or f64, and f16 and bf16 cut that to their significand instead of rounding it: u itself stays below 1.
  *
  * The C library's log, sin and cos differ from device to device. Those here use +, -, *, / and sqrt of double
  * only, each rounded on its own: a file that makes normals, or scales uniforms, is compiled without contraction
@@ -32,10 +32,10 @@
 /* ---- Words ---- */
 
 /* The four words of a block. */
-static inline void wk_philox(uint64_t seed, uint64_t block, uint32_t w[4])
+static inline void wk_philox(uint64_t seed, uint64_t block, uint32_t plane, uint32_t w[4])
 {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = 0, c3 = 0;
+    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = plane, c3 = 0;
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = (uint64_t)0xD2511F53 * c0, p1 = (uint64_t)0xCD9E8D57 * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
@@ -51,26 +51,38 @@ static inline void wk_philox(uint64_t seed, uint64_t block, uint32_t w[4])
     w[3] = c3;
 }
 
-/* Word i of the stream. */
-static inline uint32_t wk_random_word(uint64_t seed, uint64_t offset, uint64_t i)
+/* Word i of a plane. */
+static inline uint32_t wk_plane_word(uint64_t seed, uint64_t offset, uint32_t plane, uint64_t i)
 {
     uint32_t w[4];
-    wk_philox(seed, offset + i / 4, w);
+    wk_philox(seed, offset + i / 4, plane, w);
     return w[i % 4];
 }
 
-/* Words [first, first + n) of the stream. The middle, whole blocks, is a loop that vectorises. */
-static inline void wk_random_words(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t *w)
+/* Words [first, first + n) of a plane. The middle, whole blocks, is a loop that vectorises. */
+static inline void wk_plane_words(uint64_t seed, uint64_t offset, uint32_t plane, uint64_t first, int64_t n,
+                                  uint32_t *w)
 {
     int64_t at = 0;
     for (; at < n && (first + (uint64_t)at) % 4; at++)
-        w[at] = wk_random_word(seed, offset, first + (uint64_t)at);
+        w[at] = wk_plane_word(seed, offset, plane, first + (uint64_t)at);
     int64_t blocks = (n - at) / 4;
     uint64_t block = offset + (first + (uint64_t)at) / 4;
     for (int64_t b = 0; b < blocks; b++)
-        wk_philox(seed, block + (uint64_t)b, w + at + 4 * b);
+        wk_philox(seed, block + (uint64_t)b, plane, w + at + 4 * b);
     for (at += 4 * blocks; at < n; at++)
-        w[at] = wk_random_word(seed, offset, first + (uint64_t)at);
+        w[at] = wk_plane_word(seed, offset, plane, first + (uint64_t)at);
+}
+
+/* Those of plane 0: a word for every element. */
+static inline uint32_t wk_random_word(uint64_t seed, uint64_t offset, uint64_t i)
+{
+    return wk_plane_word(seed, offset, 0, i);
+}
+
+static inline void wk_random_words(uint64_t seed, uint64_t offset, uint64_t first, int64_t n, uint32_t *w)
+{
+    wk_plane_words(seed, offset, 0, first, n, w);
 }
 
 /* ---- Dropout ---- */
@@ -85,16 +97,20 @@ static inline double wk_dropout_scale(double p) { return p < 1 ? 1 / (1 - p) : 0
 
 /* ---- Uniforms in [0, 1) ---- */
 
-/* bits: 24 for f32, 11 for f16, 8 for bf16. */
-static inline float wk_uniform_f32(uint32_t word, int bits)
+static inline float wk_uniform_f32(uint32_t word) { return (float)(int32_t)(word >> 8) * 0x1p-24f; }
+
+/* Sets a float's last n bits to 0: 13 for f16, 16 for bf16. */
+static inline float wk_cut_f32(float v, int n)
 {
-    uint32_t one = (uint32_t)(127 - bits) << 23;
-    float unit;
-    memcpy(&unit, &one, 4); /* 2^-bits */
-    return (float)(int32_t)(word >> (32 - bits)) * unit;
+    uint32_t bits;
+    memcpy(&bits, &v, 4);
+    bits = bits >> n << n;
+    memcpy(&v, &bits, 4);
+    return v;
 }
 
-static inline double wk_uniform_f64(uint32_t low, uint32_t high)
+/* high from plane 0, low from plane 1. */
+static inline double wk_uniform_f64(uint32_t high, uint32_t low)
 {
     return (double)(int64_t)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
 }
@@ -169,16 +185,16 @@ static inline void wk_normal_pair(double u, double v, double z[2])
     z[1] = radius * sine;
 }
 
-/* For f32, f16 and bf16, from words 2 j and 2 j + 1; each z is rounded to float by the caller, last of all. */
+/* For f32, f16 and bf16, from the pair's words; each z is rounded to float by the caller, last of all. */
 static inline void wk_normals_f32(const uint32_t w[2], double z[2])
 {
     wk_normal_pair(((double)w[0] + 1) * 0x1p-32, (double)w[1] * 0x1p-32, z);
 }
 
-/* For f64, from words 4 j to 4 j + 3. */
-static inline void wk_normals_f64(const uint32_t w[4], double z[2])
+/* For f64. */
+static inline void wk_normals_f64(const uint32_t high[2], const uint32_t low[2], double z[2])
 {
-    wk_normal_pair(wk_uniform_f64(w[0], w[1]) + 0x1p-53, wk_uniform_f64(w[2], w[3]), z);
+    wk_normal_pair(wk_uniform_f64(high[0], low[0]) + 0x1p-53, wk_uniform_f64(high[1], low[1]), z);
 }
 
 #endif

@@ -79,7 +79,8 @@ void wk_scope_remove(wk_tensor *t)
 
 void wk_scope_keep(wk_tensor *t)
 {
-    if (!t || stack.depth == 0 || stack.missed || t->scope_slot < stack.marks[stack.depth - 1])
+    if (!t || stack.depth == 0 || stack.missed || t->scope_slot < stack.marks[stack.depth - 1] ||
+        t->scope_slot >= stack.count || stack.tensors[t->scope_slot] != t)
         return;
     /* What is below the mark is the outer scope's: swap t to the mark and move that up. */
     long from = t->scope_slot, to = stack.marks[stack.depth - 1]++;

@@ -41,7 +41,7 @@ void wk_shape_strides(int rank, const int64_t *shape, int64_t *strides)
 
 bool wk_shape_equal(int rank_a, const int64_t *a, int rank_b, const int64_t *b)
 {
-    return rank_a == rank_b && memcmp(a, b, (size_t)rank_a * sizeof *a) == 0;
+    return rank_a == rank_b && (rank_a == 0 || memcmp(a, b, (size_t)rank_a * sizeof *a) == 0);
 }
 
 int wk_shape_dim(int rank, int64_t dim)

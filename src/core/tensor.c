@@ -39,7 +39,8 @@ static wk_tensor *tensor_over(wk_storage *s, wk_dtype dtype, int rank, const int
     wk_tensor *t = wk_alloc(sizeof *t);
     if (t) {
         *t = (wk_tensor){.refs = 1, .storage = s, .dtype = dtype, .rank = rank, .scope_slot = -1};
-        memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
+        if (rank > 0) /* without dimensions shape may be NULL */
+            memcpy(t->shape, shape, (size_t)rank * sizeof *shape);
         wk_shape_strides(rank, shape, t->strides);
         if (wk_scope_add(t))
             return t;
@@ -148,7 +149,7 @@ wk_tensor *wk_from_pointer(wk_device *device, wk_dtype dtype, int rank, const in
         return NULL;
     s->release = release; /* from here on: a failed call must leave the memory to the caller */
     s->ctx = ctx;
-    if (strides)
+    if (strides && rank > 0)
         memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
     return t;
 }
@@ -210,7 +211,8 @@ void wk_drop(wk_tensor *t)
 {
     if (!t)
         return;
-    if (t->scope_slot >= 0 && atomic_load(&t->refs) == 1)
+    /* Only the last reference may look at the slot: until then the scope's thread may write it. */
+    if (atomic_load(&t->refs) == 1 && t->scope_slot >= 0)
         wk_scope_remove(t);
     if (atomic_fetch_sub(&t->refs, 1) != 1)
         return;
@@ -266,7 +268,8 @@ wk_status wk_to_host(const wk_tensor *t, void *data)
         return wk_fail(WK_ERR_ARGUMENT, "to_host: %s: got NULL", t ? "data" : "t");
     if (wk_count(t) == 0)
         return WK_OK;
-    wk_scope_begin();
+    if (!wk_scope_open())
+        return wk_fail(WK_ERR_MEMORY, "to_host: out of memory");
     const wk_tensor *p = wk_tensor_packed(t);
     wk_device *device = t->storage->device;
     wk_status status = wk_error_status();
@@ -299,10 +302,12 @@ wk_tensor *wk_to(const wk_tensor *t, wk_device *device)
 
 double wk_item(const wk_tensor *t)
 {
-    if (wk_count(t) != 1) {
+    if (!t)
+        wk_fail(WK_ERR_ARGUMENT, "item: t: expected a tensor, got NULL");
+    else if (wk_count(t) != 1)
         wk_fail(WK_ERR_SHAPE, "item: t: expected one element, got %lld", (long long)wk_count(t));
+    if (wk_pending())
         return NAN;
-    }
     double bits;
     return wk_to_host(t, &bits) == WK_OK ? wk_load_f64(t->dtype, &bits) : NAN;
 }

@@ -320,6 +320,10 @@ void WK_ISA(wk_block_store)(wk_dtype d, wk_compute c, const void *src, void *dst
         convert(src, dst, n);
         return;
     }
+    if (d == wk_compute_dtype(c)) {
+        WK_ISA(wk_block_copy)(src, dst, (size_t)n * wk_bytes(d), true);
+        return;
+    }
     _Alignas(WK_LINE) unsigned char packed[CHUNK * 8];
     size_t bytes = wk_bytes(d), in_bytes = wk_compute_bytes(c);
     for (int64_t i = 0; i < n; i += CHUNK) {
@@ -327,7 +331,6 @@ void WK_ISA(wk_block_store)(wk_dtype d, wk_compute c, const void *src, void *dst
         convert((const unsigned char *)src + (size_t)i * in_bytes, packed, m);
         wk_stream_copy((unsigned char *)dst + (size_t)i * bytes, packed, (size_t)m * bytes);
     }
-    wk_stream_fence();
 }
 
 void WK_ISA(wk_block_copy)(const void *src, void *dst, size_t bytes, bool stream)
@@ -337,5 +340,4 @@ void WK_ISA(wk_block_copy)(const void *src, void *dst, size_t bytes, bool stream
         return;
     }
     wk_stream_copy(dst, src, bytes);
-    wk_stream_fence();
 }

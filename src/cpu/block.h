@@ -6,7 +6,7 @@
  * written.
  *
  * stream = true writes with non-temporal stores, which pays when the whole output is too large to be found
- * in the cache by its reader. They are complete, for other threads too, when the function returns. */
+ * in the cache by its reader. Other threads see them when the wk_parallel_for that the call is in returns. */
 #ifndef WK_CPU_BLOCK_H
 #define WK_CPU_BLOCK_H
 

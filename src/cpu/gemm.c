@@ -1,57 +1,18 @@
 /* gemm.c: the entry points of the matrix product, and its memory. */
 #include "gemm_int.h"
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
+#include "core/memory.h"
 #include "core/pool.h"
 
 enum {
-    KEEP_BYTES = 64 << 20,  /* a thread keeps no more than this for its next product */
     BATCH_SMALL = 1 << 21,  /* multiply-adds: up to here a product of a batch is not shared among threads, */
     BATCH_MEDIUM = 1 << 24, /* and up to here not when there are MANY of them */
     BATCH_MANY = 16,
     BATCH_TASK = 1 << 17, /* tiny products are handed out so many multiply-adds at a time */
 };
 
-/* ---- Memory ----
- * A thread keeps the buffer of its last product: the system's fresh pages cost more than filling them. */
-
-static void *pack_alloc(size_t bytes) { return aligned_alloc(GEMM_ALIGN, bytes); }
-
-typedef struct {
-    size_t bytes;
-    char pad[GEMM_ALIGN - sizeof(size_t)];
-} buffer; /* the memory follows */
-
-static pthread_key_t kept_key;
-static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
-static bool kept_works;
-static void make_key(void) { kept_works = pthread_key_create(&kept_key, free) == 0; }
-
-static void give_buffer(buffer *b)
-{
-    if (!kept_works || b->bytes > KEEP_BYTES || pthread_getspecific(kept_key) ||
-        pthread_setspecific(kept_key, b) != 0)
-        free(b);
-}
-
-/* Takes the kept buffer away from the thread if it is large enough. NULL: no memory. */
-static buffer *take_buffer(size_t bytes)
-{
-    pthread_once(&kept_once, make_key);
-    buffer *b = kept_works ? pthread_getspecific(kept_key) : NULL;
-    if (b)
-        pthread_setspecific(kept_key, NULL);
-    if (b && b->bytes >= bytes)
-        return b;
-    free(b);
-    bytes = (size_t)gemm_round_up((int64_t)bytes, GEMM_ALIGN);
-    b = pack_alloc(sizeof *b + bytes);
-    if (b)
-        b->bytes = bytes;
-    return b;
-}
+/* ---- Memory ---- */
 
 void WK_ISA(gemm_slots_init)(gemm_slots *s, char *base, size_t bytes, int count)
 {
@@ -103,11 +64,12 @@ bool WK_ISA(wk_gemm)(const wk_gemm_args *g)
     gemm_plan plan;
     make_plan(&plan, g);
     int slots = slots_for(plan.tasks);
-    buffer *memory = take_buffer(plan.shared + (size_t)slots * plan.slot);
+    size_t bytes = plan.shared + (size_t)slots * plan.slot;
+    char *memory = wk_block_alloc(bytes);
     if (!memory)
         return false;
-    run_plan(&plan, g, (char *)(memory + 1), slots);
-    give_buffer(memory);
+    run_plan(&plan, g, memory, slots);
+    wk_block_free(memory, bytes);
     return true;
 }
 
@@ -163,10 +125,10 @@ bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *
     bool whole = spread_whole(g, batch);
     int slots = slots_for(whole ? tasks : plan.tasks);
     size_t one = (size_t)gemm_round_up((int64_t)(plan.shared + plan.slot), GEMM_ALIGN);
-    buffer *memory = take_buffer(whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot);
-    if (!memory)
+    size_t bytes = whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot;
+    char *base = wk_block_alloc(bytes);
+    if (!base)
         return false;
-    char *base = (char *)(memory + 1);
     if (whole) {
         WK_ISA(gemm_slots_init)(&s.slots, base, one, slots);
         wk_parallel_for(tasks, batch_task, &s);
@@ -176,6 +138,6 @@ bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *
             run_plan(&plan, &product, base, slots);
         }
     }
-    give_buffer(memory);
+    wk_block_free(base, bytes);
     return true;
 }

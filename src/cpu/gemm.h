@@ -27,10 +27,17 @@ typedef struct {
     int64_t m, n, k;
     wk_mat a, b, c;
     wk_gemm_pack_fn pack_b; /* NULL: B is b */
-    const void *pack_ctx;
+    /* Beside pack_b where A is bf16, for processors that multiply pairs: dst[(p - p0) / 2 * nr + j - j0] is an
+     * uint32_t with row p, an even one, in its lower half and row p + 1 (0 behind the last) in its upper half. */
+    wk_gemm_pack_fn pack_b_pairs;
+    /* Beside pack_b: takes n finished values of row i from column j0 on, in the compute type, in place of C, of which
+     * only the dtype is looked at: f64 or not. */
+    void (*store_c)(const void *ctx, int64_t i, int64_t j0, int64_t n, const void *v);
+    const void *pack_ctx; /* of all three */
     const void *row_bias, *col_bias; /* NULL or m, n values in the compute type */
     bool accumulate;                 /* add to what C holds */
-    void (*act)(void *row, int64_t n, const void *ctx); /* NULL, or applied in place to finished values, n at a
+    void (*act)(void *row, int64_t n,
+                const void *ctx); /* NULL, or applied in place to finished values, n at a
                                                            time, in the compute type, before rounding */
     const void *act_ctx;
 } wk_gemm_args;
@@ -43,5 +50,16 @@ bool WK_ISA(wk_gemm)(const wk_gemm_args *g);
  * in a loop is that small products are spread over the threads whole. */
 bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *a_offsets,
                            const int64_t *b_offsets, const int64_t *c_offsets);
+
+/* ---- Small products with one B over and over (a recurrent layer's weights), packed once ----
+ * All of them f32, or all f64. */
+
+/* The columns of a panel. */
+int64_t WK_ISA(wk_gemm_panel_width)(wk_dtype dtype);
+/* b [k, n], n at most that width, into panel: k * width elements. */
+void WK_ISA(wk_gemm_panel_pack)(int64_t k, int64_t n, wk_mat b, void *panel);
+/* C[m, n] = A[m, k] . panel, added to what C holds if add is set; c.cs is 1. Runs on the calling thread. */
+void WK_ISA(wk_gemm_panel_run)(int64_t m, int64_t n, int64_t k, wk_mat a, const void *panel, wk_mat c,
+                               bool add);
 
 #endif

@@ -122,7 +122,7 @@ static void pack_b_panel(const block *s, int64_t q, int64_t qn, int64_t j, int64
     int64_t p = q * kernel->pair, pn = gemm_min(qn * kernel->pair, g->k - p);
     int64_t width = gemm_round_up(jn, kernel->lanes);
     if (g->pack_b)
-        g->pack_b(g->pack_ctx, p, pn, j, jn, width, dst);
+        (kernel->pair == 2 ? g->pack_b_pairs : g->pack_b)(g->pack_ctx, p, pn, j, jn, width, dst);
     else
         s->packer_b(dst, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, pn);
 }

@@ -28,7 +28,9 @@ static void NAME(finish)(const wk_gemm_args *g, REAL *v, int64_t ldv, int64_t i0
         NAME(add_bias)(v, g, i, j0, jn);
         if (g->act)
             g->act(v, jn, g->act_ctx);
-        if (!in_place)
+        if (g->store_c)
+            g->store_c(g->pack_ctx, i, j0, jn, v);
+        else if (!in_place)
             NAME(store_c)(v, c, at, jn);
     }
 }

@@ -5,6 +5,7 @@
  *   gemm_kernel.c the innermost loops: a tile of C in registers
  *   gemm_finish.c from sums to C: biases, activation, rounding
  *   gemm_pack.c   copies panels of A and B into the order in which the kernel reads them
+ *   gemm_panel.c  products with a part of B that the caller had packed
  *   gemm_thin.c   the other way: few rows and a large B, where the time goes into reading B once */
 #ifndef WK_CPU_GEMM_INT_H
 #define WK_CPU_GEMM_INT_H
@@ -72,7 +73,7 @@ static inline size_t gemm_compute_bytes(const wk_gemm_args *g) { return g->c.dty
 /* Whether the kernel can add up in C itself. */
 static inline bool gemm_c_in_place(const wk_gemm_args *g)
 {
-    return g->c.cs == 1 && (g->c.dtype == WK_F32 || g->c.dtype == WK_F64);
+    return !g->store_c && g->c.cs == 1 && (g->c.dtype == WK_F32 || g->c.dtype == WK_F64);
 }
 
 /* ---- Packing ---- */

@@ -38,7 +38,7 @@ const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g)
     if (g->c.dtype == WK_F64)
         return &kernel_f64;
 #ifdef __AVX512F__
-    if (g->a.dtype == WK_BF16 && !g->pack_b && gemm_has_bf16_pairs())
+    if (g->a.dtype == WK_BF16 && (!g->pack_b || g->pack_b_pairs) && gemm_has_bf16_pairs())
         return &kernel_bf16;
 #endif
     return &kernel_f32;

@@ -30,6 +30,10 @@ static void run_line(const plan *p, int64_t line, char *buf)
         out[k] = direct ? (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype) : buf;
     }
     l->fn(out, in, line, p->n, l->ctx);
+    /* Loads of the next line overlap with the stores of this one. */
+    for (int k = 0; k < l->n_in && p->stream; k++)
+        wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
+                         p->n < 8192 ? p->n : 8192);
     for (int k = 0; k < l->n_out; k++) {
         wk_dtype dtype = l->out[k]->dtype;
         char *to = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(dtype);

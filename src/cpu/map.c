@@ -43,6 +43,9 @@ static void run_task(void *ctx, int64_t task)
         }
         char *out = (char *)wk_ptr(m->out) + i * (int64_t)out_bytes;
         m->fn(direct ? (void *)out : out_buf, in, n, m->params);
+        /* Loads of the next block overlap with the stores of this one. */
+        for (int k = 0; k < m->n_in && p->stream; k++)
+            wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), i + n, n);
         if (!direct)
             WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, out_buf, out, n, p->stream);
     }

@@ -3,68 +3,93 @@
  * The reduced elements of a result are cut into chunks of fixed size, each folded by one task; the chunks' parts
  * are then combined in order. So a result depends neither on the number of threads nor on who came first. */
 
-/* ---- folding: one result from many values, or one value into each of many results ---- */
+/* ---- folding: one result from many values, or a few values into each of many results ---- */
 
-/* Sums are kept in interleaved lanes, so that vectors can be used without changing the order within a lane. */
-#define LANES (4 * WK_VEC_BYTES / (int)sizeof(T))
-
-#define FOLD(name, start, term, combine) \
+/* One result from n values. `omp simd reduction` lets the compiler combine in vector lanes, in an order that the build
+ * fixes once and for all. */
+#define ROW(name, start, term, clause, combine) \
     static T FN(row_##name)(const T *xs, int64_t n, T c) \
     { \
-        T part[LANES]; \
+        T s = start; \
         (void)c; \
-        for (int l = 0; l < LANES; l++) \
-            part[l] = start; \
-        int64_t i = 0; \
-        for (; i + LANES <= n; i += LANES) { \
-            for (int l = 0; l < LANES; l++) { \
-                T x = xs[i + l], s = part[l], t = term; \
-                part[l] = combine; \
-            } \
+        _Pragma(clause) for (int64_t i = 0; i < n; i++) \
+        { \
+            T x = xs[i], t = term; \
+            s = combine; \
         } \
-        for (int l = 0; i < n; i++, l++) { \
-            T x = xs[i], s = part[l], t = term; \
-            part[l] = combine; \
-        } \
-        for (int w = LANES / 2; w > 0; w /= 2) { \
-            for (int l = 0; l < w; l++) { \
-                T s = part[l], t = part[l + w]; \
-                part[l] = combine; \
-            } \
-        } \
-        return part[0]; \
-    } \
-    static void FN(columns_##name)(T *restrict parts, const T *restrict xs, const T *restrict cs, int64_t n) \
+        return s; \
+    }
+
+/* An extreme: the vector unit's minimum and maximum know no NaN, so those are looked for beside. */
+#define EXTREME_ROW(name, start, term, clause, better) \
+    static T FN(row_##name)(const T *xs, int64_t n, T c) \
     { \
-        for (int64_t i = 0; i < n; i++) { \
-            T x = xs[i], s = parts[i], c = cs[i], t = term; \
+        T s = start; \
+        int nan = 0; \
+        (void)c; \
+        _Pragma(clause) for (int64_t i = 0; i < n; i++) \
+        { \
+            T x = xs[i], t = term; \
+            s = t better s ? t : s; \
+            nan |= T_NAN(x); \
+        } \
+        return nan ? (T)NAN : s; \
+    }
+
+/* A value of each row into each of n results. ROWS rows at a time, so that the parts are read and written once for all
+ * of them; what is left over goes row by row. */
+#define COLUMNS_OF(name, term, combine) \
+    static void FN(columns_##name)(T *restrict parts, const T *const *rows, int n_rows, \
+                                   const T *restrict cs, int64_t n) \
+    { \
+        const T *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3]; \
+        for (int64_t i = 0; i < n && n_rows == ROWS; i++) { \
+            T s = parts[i], c = cs[i], x, t; \
             (void)c; \
-            parts[i] = combine; \
+            x = r0[i], t = term, s = combine; \
+            x = r1[i], t = term, s = combine; \
+            x = r2[i], t = term, s = combine; \
+            x = r3[i], t = term, s = combine; \
+            parts[i] = s; \
+        } \
+        for (int r = 0; r < n_rows && n_rows < ROWS; r++) { \
+            const T *xs = rows[r]; \
+            for (int64_t i = 0; i < n; i++) { \
+                T s = parts[i], c = cs[i], x = xs[i], t = term; \
+                (void)c; \
+                parts[i] = combine; \
+            } \
         } \
     }
 
-/* NaN stays once it is there: it is neither above nor equal to anything. */
-#define LARGER (t > s || T_NAN(t) ? t : s)
-#define SMALLER (t < s || T_NAN(t) ? t : s)
-FOLD(sum, 0, x, s + t)
-FOLD(sum_abs, 0, T_ABS(x), s + t)
-FOLD(sum_sqr, 0, (x - c) * (x - c), s + t)
-FOLD(sum_exp, 0, T_EXP(x - c), s + t)
-FOLD(prod, 1, x, s *t)
-FOLD(prod_others, 1, x == 0 ? 1 : x, s *t)
-FOLD(zeros, 0, x == 0, s + t)
-FOLD(equal, 0, x == c, s + t)
-FOLD(equal_abs, 0, T_ABS(x) == c, s + t)
-FOLD(min, T_MAX, x, SMALLER)
-FOLD(max, T_MIN, x, LARGER)
-FOLD(amax, 0, T_ABS(x), LARGER)
-#undef FOLD
-#undef LARGER
-#undef SMALLER
+#define SUM_OF(name, term) \
+    ROW(name, 0, term, "omp simd reduction(+ : s)", s + t) COLUMNS_OF(name, term, s + t)
+#define PRODUCT_OF(name, term) \
+    ROW(name, 1, term, "omp simd reduction(* : s)", s *t) COLUMNS_OF(name, term, s *t)
+SUM_OF(sum, x)
+SUM_OF(sum_abs, T_ABS(x))
+SUM_OF(sum_sqr, (x - c) * (x - c))
+SUM_OF(sum_exp, T_EXP(x - c))
+SUM_OF(zeros, x == 0)
+SUM_OF(equal, x == c)
+SUM_OF(equal_abs, T_ABS(x) == c)
+PRODUCT_OF(prod, x)
+PRODUCT_OF(prod_others, x == 0 ? 1 : x)
+EXTREME_ROW(min, T_MAX, x, "omp simd reduction(min : s) reduction(| : nan)", <)
+EXTREME_ROW(max, T_MIN, x, "omp simd reduction(max : s) reduction(| : nan)", >)
+EXTREME_ROW(amax, 0, T_ABS(x), "omp simd reduction(max : s) reduction(| : nan)", >)
+COLUMNS_OF(min, x, t < s || T_NAN(t) ? t : s)
+COLUMNS_OF(max, x, t > s || T_NAN(t) ? t : s)
+COLUMNS_OF(amax, T_ABS(x), t > s || T_NAN(t) ? t : s)
+#undef ROW
+#undef EXTREME_ROW
+#undef COLUMNS_OF
+#undef SUM_OF
+#undef PRODUCT_OF
 
 typedef struct {
     T (*row)(const T *xs, int64_t n, T c);
-    void (*columns)(T *parts, const T *xs, const T *cs, int64_t n);
+    void (*columns)(T *parts, const T *const *rows, int n_rows, const T *cs, int64_t n);
     T start;
     char combine; /* '+', '*', '<' or '>' */
     bool of_abs;
@@ -120,14 +145,28 @@ static void FN(merge)(const FN(fold) * f, ACC *acc, int64_t *place, ACC value, i
     }
 }
 
+/* The first place of the value (of its absolute value), which is there; NaN is found as NaN. Whole groups are looked
+ * through with vectors before one is gone through element by element. */
 static int64_t FN(find)(const T *xs, int64_t n, T value, bool of_abs)
 {
-    for (int64_t i = 0; i < n; i++) {
-        T x = of_abs ? T_ABS(xs[i]) : xs[i];
-        if (x == value || (T_NAN(x) && T_NAN(value)))
-            return i;
+    enum { GROUP = 64 };
+    bool nan = T_NAN(value);
+    int64_t at = 0;
+    for (; at + GROUP <= n; at += GROUP) {
+        int hit = 0;
+        for (int i = 0; i < GROUP; i++) {
+            T x = of_abs ? T_ABS(xs[at + i]) : xs[at + i];
+            hit |= nan ? T_NAN(x) : x == value;
+        }
+        if (hit)
+            break;
     }
-    return 0;
+    for (; at + 1 < n; at++) {
+        T x = of_abs ? T_ABS(xs[at]) : xs[at];
+        if (nan ? T_NAN(x) : x == value)
+            break;
+    }
+    return at;
 }
 
 /* One chunk of one result, walked along the reduced elements. */
@@ -167,45 +206,64 @@ static void FN(extreme_columns)(const FN(fold) * f, T *best, int64_t *place, con
     }
 }
 
+/* Row i of n neighbouring results as values of T: where it lies, or in buf. */
+static const T *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, T *buf)
+{
+    int64_t inner;
+    const char *row = base + wk_walk_offset(&p->reduced, i, &inner) * p->bytes;
+    if (p->dtype == wk_compute_dtype(T_COMPUTE))
+        return (const T *)row;
+    WK_ISA(wk_block_load)(p->dtype, row, 1, buf, n);
+    return buf;
+}
+
 /* One chunk of n neighbouring results, walked across them. Parts are added up in T for a few rows at a time and
  * then taken into ACC, so that long sums of floats lose nothing. */
 static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int64_t chunk)
 {
-    enum { FLUSH = 64 };
+    enum { FLUSH = 16 * ROWS };
     const reduce_plan *p = &r->p;
-    _Alignas(64) T buf[COLUMNS], part[COLUMNS], zeros[COLUMNS];
+    _Alignas(64) T buf[ROWS][COLUMNS], part[COLUMNS], zeros[COLUMNS];
     ACC acc[COLUMNS];
-    int64_t place[COLUMNS];
     int64_t inner, begin = chunk * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
     const char *base = p->data + wk_walk_offset(&p->kept, out, &inner) * p->bytes;
     for (int64_t j = 0; j < n; j++) {
-        part[j] = r->fold->start;
-        acc[j] = r->fold->start;
+        acc[j] = part[j] = r->fold->start;
         zeros[j] = 0;
-        place[j] = -1;
     }
-    for (int64_t i = begin; i < end; i++) {
-        const char *row = base + wk_walk_offset(&p->reduced, i, &inner) * p->bytes;
-        const T *xs = (const T *)row;
-        if (p->dtype != wk_compute_dtype(T_COMPUTE)) {
-            WK_ISA(wk_block_load)(p->dtype, row, 1, buf, n);
-            xs = buf;
-        }
-        if (r->place) {
-            FN(extreme_columns)(r->fold, part, place, xs, n, i);
-            continue;
-        }
-        r->fold->columns(part, xs, r->center ? r->center + out : zeros, n);
-        bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - 1 || i + 1 == end);
+    for (int64_t i = begin; i < end; i += ROWS) {
+        const T *rows[ROWS] = {0};
+        int n_rows = end - i < ROWS ? (int)(end - i) : ROWS;
+        for (int k = 0; k < n_rows; k++)
+            rows[k] = FN(column_row)(p, base, i + k, n, buf[k]);
+        r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
+        bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - ROWS || i + ROWS >= end);
         for (int64_t j = 0; flush && j < n; j++) {
             acc[j] += part[j];
             part[j] = 0;
         }
     }
+    for (int64_t j = 0; j < n; j++)
+        r->acc[(out + j) * p->chunks + chunk] = r->fold->combine == '+' ? acc[j] : (ACC)part[j];
+}
+
+/* The same for extremes with their places. */
+static void FN(find_columns)(const FN(reducer) * r, int64_t out, int64_t n, int64_t chunk)
+{
+    const reduce_plan *p = &r->p;
+    _Alignas(64) T buf[COLUMNS], best[COLUMNS];
+    int64_t place[COLUMNS];
+    int64_t inner, begin = chunk * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
+    const char *base = p->data + wk_walk_offset(&p->kept, out, &inner) * p->bytes;
     for (int64_t j = 0; j < n; j++) {
-        r->acc[(out + j) * p->chunks + chunk] = r->fold->combine == '+' && !r->place ? acc[j] : (ACC)part[j];
-        if (r->place)
-            r->place[(out + j) * p->chunks + chunk] = place[j];
+        best[j] = r->fold->start;
+        place[j] = -1;
+    }
+    for (int64_t i = begin; i < end; i++)
+        FN(extreme_columns)(r->fold, best, place, FN(column_row)(p, base, i, n, buf), n, i);
+    for (int64_t j = 0; j < n; j++) {
+        r->acc[(out + j) * p->chunks + chunk] = (ACC)best[j];
+        r->place[(out + j) * p->chunks + chunk] = place[j];
     }
 }
 
@@ -217,7 +275,7 @@ static void FN(reduce_task)(void *ctx, int64_t task)
         int64_t chunk = task % p->chunks, tile = task / p->chunks, width = p->kept.shape[p->kept.rank - 1];
         int64_t tiles = (width + COLUMNS - 1) / COLUMNS, at = tile % tiles * COLUMNS;
         int64_t n = width - at < COLUMNS ? width - at : COLUMNS;
-        FN(fold_columns)(r, tile / tiles * width + at, n, chunk);
+        (r->place ? FN(find_columns) : FN(fold_columns))(r, tile / tiles * width + at, n, chunk);
         return;
     }
     for (int64_t u = task * p->units; u < (task + 1) * p->units && u < p->outs * p->chunks; u++)
@@ -238,17 +296,17 @@ static void FN(finish_task)(void *ctx, int64_t task)
         places[j] = r->place ? r->place[(begin + j) * p->chunks] : 0;
         for (int64_t k = 1; k < p->chunks; k++)
             FN(merge)
-            (r->fold, &value, r->place ? &places[j] : NULL, acc[k],
-             r->place ? r->place[(begin + j) * p->chunks + k] : 0);
+        (r->fold, &value, r->place ? &places[j] : NULL, acc[k],
+         r->place ? r->place[(begin + j) * p->chunks + k] : 0);
         values[j] = (T)value;
     }
     if (p->out)
         WK_ISA(wk_block_store)
-        (p->out->dtype, T_COMPUTE, values, (char *)wk_ptr(p->out) + begin * (int64_t)wk_bytes(p->out->dtype),
-         n, false);
+    (p->out->dtype, T_COMPUTE, values, (char *)wk_ptr(p->out) + begin * (int64_t)wk_bytes(p->out->dtype), n,
+     false);
     if (p->indices)
         WK_ISA(wk_block_store)
-        (WK_U32, WK_COMPUTE_I64, places, (char *)wk_ptr(p->indices) + begin * 4, n, false);
+    (WK_U32, WK_COMPUTE_I64, places, (char *)wk_ptr(p->indices) + begin * 4, n, false);
 }
 
 static wk_status FN(reduce)(const reduce_plan *p, wk_reduction how, const wk_tensor *center)
@@ -266,5 +324,3 @@ static wk_status FN(reduce)(const reduce_plan *p, wk_reduction how, const wk_ten
     wk_block_free(r.place, parts * sizeof *r.place);
     return room ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory: %zu partial results", parts);
 }
-
-#undef LANES

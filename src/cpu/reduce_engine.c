@@ -6,7 +6,7 @@
 #include "reduce.h"
 #include "walk.h"
 
-enum { BLOCK = 1024, COLUMNS = 1024, CHUNK = 1 << 16, COLUMN_CHUNK = 512, TASK_ELEMENTS = 1 << 15 };
+enum { BLOCK = 1024, COLUMNS = 1024, ROWS = 4, CHUNK = 1 << 16, COLUMN_CHUNK = 512, TASK_ELEMENTS = 1 << 15 };
 
 typedef struct {
     wk_walk kept, reduced; /* of x */

@@ -50,7 +50,8 @@ MAP4(var_grad, dy * 2 * (x - y) / count)
 MAP4(prod_grad, x != 0 ? (z == 0 ? dy * y / x : 0) : (z == 1 ? dy * y : 0))
 /* z: how many are equal to the extreme y. */
 MAP4(extreme_grad, x == y ? dy / z : 0)
-MAP4(amax_grad, R_ABS(x) == y ? (x < 0 ? -dy / z : dy / z) : 0)
+/* The slope of |x| at 0 is 0. */
+MAP4(amax_grad, R_ABS(x) == y ? dy / z * ((REAL)(x > 0) - (REAL)(x < 0)) : 0)
 
 #undef MAP1
 #undef MAP4

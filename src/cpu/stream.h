@@ -2,7 +2,8 @@
  *
  * An ordinary store first reads the line it writes to. For an output that will not stay in the cache that
  * is a third of the traffic of a copy, spent on bytes that are overwritten at once. A non-temporal store
- * spares it as long as whole lines are written without a pause. Where there is none it is an ordinary one. */
+ * spares it as long as whole lines are written without a pause. Where there is none it is an ordinary one.
+ * Such stores are not ordered with others; the pool completes them before a region ends (core/pool.c). */
 #ifndef WK_CPU_STREAM_H
 #define WK_CPU_STREAM_H
 
@@ -44,14 +45,6 @@ static inline void wk_stream_copy(unsigned char *dst, const unsigned char *src, 
         wk_stream_line(dst + i, src + i);
     if (i < bytes)
         memcpy(dst + i, src + i, bytes - i);
-}
-
-/* Non-temporal stores are not ordered with others: call this before another thread is told of them. */
-static inline void wk_stream_fence(void)
-{
-#if defined(__SSE2__)
-    _mm_sfence();
-#endif
 }
 
 #endif

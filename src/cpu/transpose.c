@@ -149,6 +149,4 @@ void WK_ISA(wk_block_transpose)(size_t bytes, const void *src, int64_t src_rs, v
             unsigned char *to = (unsigned char *)dst + (j * dst_rs + i) * size;
             write_rows(out, to, dst_rs * size, n, (size_t)(m * size), stream);
         }
-    if (stream)
-        wk_stream_fence();
 }

@@ -9,7 +9,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i]; \
             ys[i] = formula; \
@@ -25,7 +25,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i], dy = dys[i]; \
             (void)x, (void)dy; \
@@ -113,7 +113,8 @@ MAP(silu, x *R_SIGMOID(x))
 GRAD(silu, dy *FN(silu_slope)(x))
 MAP(sigmoid, R_SIGMOID(x))
 GRAD(sigmoid, dy *R_SIGMOID(x) * R_SIGMOID(-x))
-MAP(gelu, (REAL)0.5 * x * (1 + R_TANH(FN(gelu_inner)(x))))
+/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
+MAP(gelu, x / (1 + R_EXP(-2 * FN(gelu_inner)(x))))
 GRAD(gelu, dy *FN(gelu_slope)(x))
 MAP(gelu_erf, (REAL)0.5 * x * (1 + R_ERF(x * (REAL)0.70710678118654752440)))
 GRAD(gelu_erf, dy *FN(gelu_erf_slope)(x))
@@ -132,7 +133,7 @@ GRAD(leaky_relu, x > 0 ? dy : a * dy)
 MAP(elu, x > 0 ? x : a * R_EXPM1(x))
 GRAD(elu, x > 0 ? dy : dy * a * R_EXP(x))
 MAP(clamp, x<a ? a : x> b ? b : x)
-GRAD(clamp, x >= a && x <= b ? dy : 0)
+GRAD(clamp, x > a && x < b ? dy : 0)
 MAP(affine, x *a + b)
 GRAD(affine, dy *a)
 MAP(power, R_POW(a + b * x, c))

@@ -31,4 +31,15 @@ static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner
 const void *WK_ISA(wk_walk_fetch)(const wk_walk *w, wk_dtype dtype, const void *base, wk_compute compute,
                                   int64_t i, int64_t n, void *buf);
 
+/* Asks for elements [i, i + n) to be on their way while something else is being done. Only for packed walks, where
+ * that is a plain stretch of memory. */
+static inline void wk_walk_prefetch(const wk_walk *w, wk_dtype dtype, const void *base, int64_t i, int64_t n)
+{
+    if (w->rank != 1 || w->strides[0] != 1)
+        return;
+    int64_t bytes = (int64_t)wk_bytes(dtype), end = (i + n < w->shape[0] ? i + n : w->shape[0]) * bytes;
+    for (int64_t at = i * bytes; at < end; at += 64)
+        __builtin_prefetch((const char *)base + at, 0, 2);
+}
+
 #endif

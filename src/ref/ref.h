@@ -5,11 +5,21 @@
 #include "core/op.h"
 
 extern const wk_impl wk_ref_matmul[];
+extern const wk_impl wk_ref_conv[];
 extern const wk_impl wk_ref_attention[];
+extern const wk_impl wk_ref_rnn[];
+extern const wk_impl wk_ref_copy[];
+extern const wk_impl wk_ref_index[];
+extern const wk_impl wk_ref_scan[];
 
 /* Element i (row-major) of a tensor in host memory, whatever its layout and dtype. */
 double wk_ref_get(const wk_tensor *t, int64_t i);
-/* Element i of a packed tensor; rounds once. */
+/* The same for writing; rounds once. */
 void wk_ref_set(wk_tensor *t, int64_t i, double v);
+/* Element i as an integer, and back: integers wrap. */
+int64_t wk_ref_get_int(const wk_tensor *t, int64_t i);
+void wk_ref_set_int(wk_tensor *t, int64_t i, int64_t v);
+/* Element i of one tensor to place j of another of the same dtype, as it is. */
+void wk_ref_move(wk_tensor *to, int64_t j, const wk_tensor *from, int64_t i);
 
 #endif

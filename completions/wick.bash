@@ -1,0 +1,60 @@
+# bash completion for wick: commands, options, ops and their parameters, devices.
+
+_wick_devices() {
+    echo auto
+    "$1" info --json 2>/dev/null | grep -o '"name":"[^"]*"' | cut -d'"' -f4
+}
+
+# The parameters of an op as NAME=
+_wick_params() {
+    "$1" ops "$2" 2>/dev/null | awk '/^[a-z]/ { on = $1 == "params" } on { print $(/^params/ ? 2 : 1) "=" }'
+    echo outputs=all
+}
+
+_wick() {
+    local wick=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=${COMP_WORDS[1]} words=
+    COMPREPLY=()
+    if [[ $COMP_CWORD -eq 1 ]]; then
+        COMPREPLY=($(compgen -W 'info ops op check bench help --help --version' -- "$current"))
+        return
+    fi
+    case $before in
+    --device) words=$(_wick_devices "$wick") ;;
+    --op) words=$("$wick" ops --names 2>/dev/null) ;;
+    --dtype) words='f32 f16 bf16 f64 u8 u32 i64 i32 i16' ;;
+    --impl) words='simd ref' ;;
+    --filter) words=$("$wick" bench --list 2>/dev/null) ;;
+    --batch | --report | --against)
+        COMPREPLY=($(compgen -f -- "$current"))
+        return
+        ;;
+    --threads | --seconds) return ;;
+    esac
+    if [[ -n $words ]]; then
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        return
+    fi
+    case $command in
+    info) words='--json --help' ;;
+    ops) words="$("$wick" ops --names 2>/dev/null) --json --names --help" ;;
+    op)
+        if [[ $current == -* ]]; then
+            words='--device --impl --threads --batch --help'
+        elif [[ $COMP_CWORD -eq 2 ]]; then
+            words=$("$wick" ops --names 2>/dev/null)
+        elif [[ $COMP_CWORD -le 4 || $current == */* ]]; then
+            COMPREPLY=($(compgen -f -- "$current"))
+        else
+            words=$(_wick_params "$wick" "${COMP_WORDS[2]}")
+        fi
+        ;;
+    check) words='--device --op --impl --dtype --json --report --help' ;;
+    bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
+    help) words='info ops op check bench' ;;
+    esac
+    COMPREPLY+=($(compgen -W "$words" -- "$current"))
+    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null
+}
+
+complete -o filenames -F _wick wick

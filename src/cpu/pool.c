@@ -1,0 +1,241 @@
+/* pool.c: pooling and its gradients. */
+#include <float.h>
+#include "ops/pool.h"
+#include "core/families.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "wick/ops.h"
+#include "block.h"
+
+enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10, POOL_SLACK = 16 };
+
+typedef struct {
+    wk_pool_shape s;
+    const wk_tensor *x, *y; /* packed; y is dy in a gradient */
+    wk_tensor *dx;
+    const wk_tensor *indices;
+    bool max, exclude_pad, stream;
+    bool pairs;             /* windows across as across_pairs takes them */
+    wk_pool_window inner;   /* the results across whose windows lie in the row whole */
+    const int64_t *counted; /* of each result across: elements that count */
+    int64_t rows, per_task; /* of results, or of dx */
+    size_t scratch;         /* bytes that a task needs */
+    _Atomic int64_t bad_index;
+    atomic_bool no_memory;
+} pool_plan;
+
+/* Plane i of x, y (or dy) or dx. */
+static inline char *pool_plane(const pool_plan *p, const wk_tensor *t, int64_t i)
+{
+    int64_t elements = t == p->y ? p->s.h.out * p->s.w.out : p->s.h.in * p->s.w.in;
+    return (char *)wk_ptr(t) + i * elements * (int64_t)wk_bytes(t->dtype);
+}
+
+/* Asks for the rows of x that come into the windows some rows of results later. They may lie behind x, where asking
+ * does no harm. */
+static inline void pool_prefetch(const pool_plan *p, const char *plane, int64_t row)
+{
+    enum { AHEAD = 8192, MOST = 4096, LINE = 64 };
+    int64_t bytes = p->s.w.in * (int64_t)wk_bytes(p->x->dtype), n = bytes * p->s.h.stride;
+    uintptr_t at = (uintptr_t)plane + (uintptr_t)(row * bytes + AHEAD);
+    for (int64_t i = 0; i < n && i < MOST; i += LINE)
+        __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+}
+
+/* Values that across_pairs needs for a row. */
+static inline int64_t pool_spare(const pool_plan *p) { return 2 * p->s.w.out + 4 * POOL_SLACK; }
+
+/* The windows that element i is in. */
+static inline wk_pool_window pool_windows_over(const wk_pool_dim *d, int64_t i)
+{
+    int64_t first = i + d->padding - d->kernel + 1, end = (i + d->padding) / d->stride + 1;
+    first = first > 0 ? (first + d->stride - 1) / d->stride : 0;
+    return (wk_pool_window){first, end < d->out ? end : d->out};
+}
+
+#include "real_f32.h"
+#include "pool.inc.h"
+#include "real_f64.h"
+#include "pool.inc.h"
+
+/* ---- tasks ---- */
+
+typedef void band_fn(pool_plan *p, int64_t begin, int64_t end, void *buf);
+
+static bool in_f64(const pool_plan *p) { return p->x->dtype == WK_F64; }
+
+static void pool_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
+{
+    in_f64(p) ? pool_band_f64(p, begin, end, buf) : pool_band_f32(p, begin, end, buf);
+}
+
+static void max_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
+{
+    in_f64(p) ? max_band_f64(p, begin, end, buf) : max_band_f32(p, begin, end, buf);
+}
+
+static void avg_grad_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
+{
+    in_f64(p) ? avg_grad_band_f64(p, begin, end, buf) : avg_grad_band_f32(p, begin, end, buf);
+}
+
+static void max_grad_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
+{
+    for (int64_t i = begin; i < end; i++)
+        in_f64(p) ? max_grad_plane_f64(p, i, buf) : max_grad_plane_f32(p, i, buf);
+}
+
+typedef struct {
+    pool_plan *p;
+    band_fn *fn;
+} task_ctx;
+
+static void run_task(void *ctx, int64_t task)
+{
+    const task_ctx *t = ctx;
+    pool_plan *p = t->p;
+    _Alignas(64) char small[STACK_BYTES];
+    char *buf = p->scratch <= sizeof small ? small : wk_block_alloc(p->scratch);
+    if (!buf) {
+        atomic_store(&p->no_memory, true);
+        return;
+    }
+    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
+    t->fn(p, begin, end, buf);
+    if (buf != small)
+        wk_block_free(buf, p->scratch);
+}
+
+/* Runs fn over bands of rows. A row costs about `cost` elements; a task needs scratch for `fixed` values and for
+ * `each` more a row. */
+static wk_status run_bands(pool_plan *p, band_fn *fn, int64_t cost, int64_t fixed, int64_t each)
+{
+    p->per_task = TASK_ELEMENTS / (cost + 1) + 1;
+    if (p->per_task > p->rows)
+        p->per_task = p->rows;
+    p->scratch = (size_t)(fixed + each * p->per_task) * 8;
+    wk_parallel_for((p->rows + p->per_task - 1) / p->per_task, run_task, &(task_ctx){p, fn});
+    return p->no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory: %zu bytes for rows", p->scratch) : WK_OK;
+}
+
+static bool is_large(const wk_tensor *t) { return wk_count(t) * (int64_t)wk_bytes(t->dtype) >= STREAM_BYTES; }
+
+/* ---- forward ---- */
+
+/* The results whose windows lie in the row whole. */
+static wk_pool_window inner_windows(const wk_pool_dim *d)
+{
+    int64_t room = d->in + d->padding - d->kernel;
+    wk_pool_window w = {(d->padding + d->stride - 1) / d->stride, room < 0 ? 0 : room / d->stride + 1};
+    w.end = w.end < d->out ? w.end : d->out;
+    w.begin = w.begin < w.end ? w.begin : w.end;
+    return w;
+}
+
+static wk_status make_plan(wk_call *c, pool_plan *p, bool max)
+{
+    const wk_pool_options *o = c->params;
+    WK_TRY(wk_pool_shapes(c, &p->s));
+    p->max = max;
+    p->exclude_pad = o && o->exclude_pad;
+    p->x = wk_tensor_packed(c->in[0]);
+    return p->x ? WK_OK : wk_error_status();
+}
+
+static wk_status run_forward(wk_call *c, bool max)
+{
+    pool_plan p = {.y = c->out[0], .indices = max ? c->out[1] : NULL};
+    WK_TRY(make_plan(c, &p, max));
+    const wk_pool_dim *h = &p.s.h, *w = &p.s.w;
+    p.rows = p.s.planes * h->out;
+    if (p.rows == 0)
+        return WK_OK;
+    p.inner = inner_windows(w);
+    p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
+    p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
+    int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
+    return p.indices
+               ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
+               : run_bands(&p, pool_band, cost, 2 * w->in + pool_spare(&p) + 3 * POOL_SLACK + 1, w->out);
+}
+
+static wk_status run_max_pool(wk_call *c) { return run_forward(c, true); }
+static wk_status run_avg_pool(wk_call *c) { return run_forward(c, false); }
+
+/* ---- gradients ---- */
+
+static wk_status run_max_pool_backward(wk_call *c)
+{
+    pool_plan p = {.dx = c->out[0]};
+    WK_TRY(make_plan(c, &p, true));
+    p.rows = p.s.planes;
+    if (p.rows == 0)
+        return WK_OK;
+    p.y = wk_tensor_packed(c->in[1]);
+    if (!p.y || (c->in[2] && !(p.indices = wk_tensor_packed(c->in[2]))))
+        return wk_error_status();
+    int64_t plane = p.s.h.in * p.s.w.in, converted = wk_bytes(c->dtype) < 4 ? plane : 0;
+    WK_TRY(run_bands(&p, max_grad_band, plane, p.s.w.in + 3 * p.s.w.out + converted, 0));
+    WK_NEED(!p.bad_index, c, WK_ERR_INDEX, "indices", "expected places below %lld, got %lld",
+            (long long)plane, (long long)p.bad_index - 1);
+    return WK_OK;
+}
+
+static wk_status run_avg_pool_backward(wk_call *c)
+{
+    pool_plan p = {.dx = c->out[0]};
+    WK_TRY(make_plan(c, &p, false));
+    const wk_pool_dim *h = &p.s.h, *w = &p.s.w;
+    p.rows = p.s.planes * h->in;
+    if (p.rows == 0)
+        return WK_OK;
+    p.y = wk_tensor_packed(c->in[1]);
+    wk_tensor *counted = wk_tensor_new(c->device, WK_I64, 1, &w->out);
+    if (!p.y || !counted)
+        return wk_error_status();
+    int64_t *counts = wk_ptr(counted);
+    for (int64_t o = 0; o < w->out; o++)
+        counts[o] = wk_pool_counted(w, o, p.exclude_pad);
+    p.counted = counts;
+    p.stream = is_large(c->out[0]);
+    return run_bands(&p, avg_grad_band, w->in * ((h->kernel < h->in ? h->kernel : h->in) / h->stride + 1),
+                     2 * w->out, w->in);
+}
+
+/* ---- whole planes: reductions ---- */
+
+/* x [.., h, w] as [.., h * w], and dy to go with it. */
+static wk_tensor *joined(const wk_tensor *t) { return wk_flatten(t, t->rank - 2, t->rank - 1); }
+
+static wk_status run_global(wk_call *c)
+{
+    bool max = strstr(c->op->name, "max") != NULL;
+    wk_tensor *x = joined(c->in[0]), *out = joined(c->out[0]);
+    wk_tensor *y = max ? wk_max(x, 1, (int64_t[]){-1}, 1, NULL) : wk_mean(x, 1, (int64_t[]){-1}, 1);
+    return y && out ? wk_copy_into(out, y) : wk_error_status();
+}
+
+static wk_status run_global_backward(wk_call *c)
+{
+    bool max = strstr(c->op->name, "max") != NULL;
+    wk_tensor *x = joined(c->in[0]), *dy = joined(c->in[1]), *out = joined(c->out[0]);
+    wk_tensor *dx =
+        max ? wk_max_backward(x, dy, 1, (int64_t[]){-1}, 1) : wk_mean_backward(x, dy, 1, (int64_t[]){-1}, 1);
+    return dx && out ? wk_copy_into(out, dx) : wk_error_status();
+}
+
+const wk_impl WK_ISA(wk_cpu_pool)[] = {
+    {"max_pool1d", "simd", run_max_pool, NULL, NULL},
+    {"max_pool2d", "simd", run_max_pool, NULL, NULL},
+    {"avg_pool1d", "simd", run_avg_pool, NULL, NULL},
+    {"avg_pool2d", "simd", run_avg_pool, NULL, NULL},
+    {"global_max_pool2d", "simd", run_global, NULL, NULL},
+    {"global_avg_pool2d", "simd", run_global, NULL, NULL},
+    {"max_pool1d_backward", "simd", run_max_pool_backward, NULL, NULL},
+    {"max_pool2d_backward", "simd", run_max_pool_backward, NULL, NULL},
+    {"avg_pool1d_backward", "simd", run_avg_pool_backward, NULL, NULL},
+    {"avg_pool2d_backward", "simd", run_avg_pool_backward, NULL, NULL},
+    {"global_max_pool2d_backward", "simd", run_global_backward, NULL, NULL},
+    {"global_avg_pool2d_backward", "simd", run_global_backward, NULL, NULL},
+    {0},
+};

@@ -1,0 +1,192 @@
+/* resample.c: upsampling and its gradients. */
+#include "ops/resample.h"
+#include "core/families.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "block.h"
+
+enum { TASK_ELEMENTS = 1 << 12, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10 };
+
+typedef struct {
+    wk_upsample_shape s;
+    const wk_tensor *x;         /* packed; dy in a gradient */
+    wk_tensor *y;               /* dx in a gradient */
+    const int64_t *h_lo, *w_lo; /* where each row and column of the result comes from */
+    const double *h_t, *w_t;    /* linear: how far it lies on the way to the next one */
+    const int64_t
+        *h_first; /* gradient: the first row of the result that comes from row i of x or a later one */
+    bool linear, stream;
+    int64_t rows, per_task;
+    size_t scratch; /* bytes that a task needs */
+    atomic_bool no_memory;
+} plan;
+
+#include "real_f32.h"
+#include "resample.inc.h"
+#include "real_f64.h"
+#include "resample.inc.h"
+
+/* ---- nearest: elements are only moved, so their size is all that matters ---- */
+
+#define SPREAD(type) \
+    static void spread_##type(const plan *p, const void *from, void *to) \
+    { \
+        const type *restrict x = from; \
+        type *restrict y = to; \
+        const wk_upsample_dim *w = &p->s.w; \
+        if (w->out == 2 * w->in) { \
+            for (int64_t i = 0; i < w->in; i++) \
+                y[2 * i] = y[2 * i + 1] = x[i]; \
+        } else { \
+            for (int64_t o = 0; o < w->out; o++) \
+                y[o] = x[p->w_lo[o]]; \
+        } \
+    }
+
+SPREAD(uint8_t)
+SPREAD(uint16_t)
+SPREAD(uint32_t)
+SPREAD(uint64_t)
+
+static void spread_row(const plan *p, size_t bytes, const void *x, void *y)
+{
+    switch (bytes) {
+    case 1: spread_uint8_t(p, x, y); break;
+    case 2: spread_uint16_t(p, x, y); break;
+    case 4: spread_uint32_t(p, x, y); break;
+    default: spread_uint64_t(p, x, y); break;
+    }
+}
+
+/* Rows of the result, each made once and repeated. */
+static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
+{
+    size_t bytes = wk_bytes(p->y->dtype), width = (size_t)p->s.w.out * bytes;
+    char *y = (char *)wk_ptr(p->y) + (size_t)begin * width, *out = p->stream ? buf : y;
+    int64_t last = -1;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t from = i / p->s.h.out * p->s.h.in + p->h_lo[i % p->s.h.out];
+        char *to = out + (size_t)(i - begin) * width;
+        if (from == last)
+            memcpy(to, to - width, width);
+        else
+            spread_row(p, bytes, (const char *)wk_ptr(p->x) + (size_t)(from * p->s.w.in) * bytes, to);
+        last = from;
+    }
+    if (p->stream)
+        WK_ISA(wk_block_copy)(out, y, (size_t)(end - begin) * width, true);
+}
+
+/* ---- tasks ---- */
+
+typedef void band_fn(const plan *p, int64_t begin, int64_t end, void *buf);
+
+typedef struct {
+    plan *p;
+    band_fn *fn;
+} task_ctx;
+
+static void run_task(void *ctx, int64_t task)
+{
+    const task_ctx *t = ctx;
+    plan *p = t->p;
+    _Alignas(64) char small[STACK_BYTES];
+    char *buf = p->scratch <= sizeof small ? small : wk_block_alloc(p->scratch);
+    if (!buf) {
+        atomic_store(&p->no_memory, true);
+        return;
+    }
+    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
+    t->fn(p, begin, end, buf);
+    if (buf != small)
+        wk_block_free(buf, p->scratch);
+}
+
+/* Runs fn over bands of the rows of y. A task needs scratch for `fixed` values and for its rows. */
+static wk_status run_bands(plan *p, band_fn *fn, int64_t fixed)
+{
+    int64_t width = p->y->shape[p->y->rank - 1];
+    p->rows = wk_count(p->y) / width;
+    p->per_task = TASK_ELEMENTS / width + 1;
+    p->scratch = (size_t)(fixed + width * p->per_task) * 8;
+    p->stream = wk_count(p->y) * (int64_t)wk_bytes(p->y->dtype) >= STREAM_BYTES;
+    wk_parallel_for((p->rows + p->per_task - 1) / p->per_task, run_task, &(task_ctx){p, fn});
+    return p->no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory: %zu bytes for rows", p->scratch) : WK_OK;
+}
+
+/* ---- maps ---- */
+
+/* Where each element along a dimension comes from; *t is NULL for nearest. NULL with an error. */
+static const int64_t *make_map(const wk_call *c, const wk_upsample_dim *d, bool align_corners,
+                               const double **t)
+{
+    wk_tensor *lo = wk_tensor_new(c->device, WK_I64, 1, &d->out);
+    wk_tensor *part = lo && t ? wk_tensor_new(c->device, WK_F64, 1, &d->out) : NULL;
+    if (!lo || (t && !part))
+        return NULL;
+    int64_t *from = wk_ptr(lo);
+    double *fraction = part ? wk_ptr(part) : NULL;
+    for (int64_t o = 0; o < d->out; o++)
+        from[o] = part ? wk_linear_source(d, align_corners, o, &fraction[o]) : wk_nearest_source(d, o);
+    if (t)
+        *t = fraction;
+    return from;
+}
+
+/* first[i]: the first element of the result with lo >= i, for i up to and with in. */
+static const int64_t *make_first(const wk_call *c, const wk_upsample_dim *d, const int64_t *lo)
+{
+    wk_tensor *t = wk_tensor_new(c->device, WK_I64, 1, (int64_t[]){d->in + 1});
+    if (!t)
+        return NULL;
+    int64_t *first = wk_ptr(t), o = 0;
+    for (int64_t i = 0; i <= d->in; i++) {
+        while (o < d->out && lo[o] < i)
+            o++;
+        first[i] = o;
+    }
+    return first;
+}
+
+static wk_status make_plan(wk_call *c, plan *p)
+{
+    p->linear = strstr(c->op->name, "bilinear") != NULL;
+    p->y = c->out[0];
+    WK_TRY(wk_upsample_shapes(c, &p->s));
+    p->x = wk_tensor_packed(c->in[0]);
+    p->h_lo = p->x ? make_map(c, &p->s.h, p->s.align_corners, p->linear ? &p->h_t : NULL) : NULL;
+    p->w_lo = p->h_lo ? make_map(c, &p->s.w, p->s.align_corners, p->linear ? &p->w_t : NULL) : NULL;
+    return p->w_lo ? WK_OK : wk_error_status();
+}
+
+static wk_status run_upsample(wk_call *c)
+{
+    plan p = {0};
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_plan(c, &p));
+    if (!p.linear)
+        return run_bands(&p, nearest_band, 0);
+    return run_bands(&p, c->dtype == WK_F64 ? bilinear_band_f64 : bilinear_band_f32, 3 * p.s.w.in + 1);
+}
+
+static wk_status run_backward(wk_call *c)
+{
+    plan p = {0};
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_plan(c, &p));
+    if (!(p.h_first = make_first(c, &p.s.h, p.h_lo)))
+        return wk_error_status();
+    return run_bands(&p, c->dtype == WK_F64 ? grad_band_f64 : grad_band_f32, 2 * p.s.w.out);
+}
+
+const wk_impl WK_ISA(wk_cpu_resample)[] = {
+    {"upsample_nearest1d", "simd", run_upsample, NULL, NULL},
+    {"upsample_nearest2d", "simd", run_upsample, NULL, NULL},
+    {"upsample_bilinear2d", "simd", run_upsample, NULL, NULL},
+    {"upsample_nearest1d_backward", "simd", run_backward, NULL, NULL},
+    {"upsample_nearest2d_backward", "simd", run_backward, NULL, NULL},
+    {"upsample_bilinear2d_backward", "simd", run_backward, NULL, NULL},
+    {0},
+};

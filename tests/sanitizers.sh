@@ -1,0 +1,19 @@
+#!/bin/sh
+# sanitizers.sh: the tests under the address and undefined-behaviour sanitizers, and the threaded ones under the thread
+# sanitizer. One instruction-set level each, the machine's own: the sanitizers look at the C code, which is the same for all.
+# usage: sanitizers.sh [JOBS]
+set -e
+jobs=${1:-2}
+flags=
+[ "$(uname -m)" != x86_64 ] || flags=-march=native
+suite() { # folder, sanitizers, then ctest's arguments
+    folder=$1 kind=$2
+    shift 2
+    cmake -S . -B "$folder" -DWICK_SANITIZE="$kind" -DWICK_MAX_LEVEL=base -DCMAKE_C_FLAGS="$flags" >/dev/null
+    cmake --build "$folder" -j"$jobs" >"$folder/build.log" 2>&1 || { tail -n 30 "$folder/build.log"; exit 1; }
+    (cd "$folder" && ctest --output-on-failure -j"$jobs" "$@")
+}
+echo "== address, undefined"
+suite build-asan address,undefined -E 'samples_(avx2|avx512)|size|headers'
+echo "== thread"
+TSAN_OPTIONS=die_after_fork=0 suite build-tsan thread -R '^(threads|core|samples_base)$'
