@@ -82,8 +82,7 @@ static const char *op_name(const golden *g, char *buf)
     return buf;
 }
 
-/* Sets the parameters; those the op does not have are passed over where `any`. */
-static wk_status read_params(const golden *g, const wk_op *op, bool any, char *params)
+static wk_status read_params(const golden *g, const wk_op *op, char *params)
 {
     char text[CALL], *save;
     unsigned seen = 0;
@@ -95,11 +94,7 @@ static wk_status read_params(const golden *g, const wk_op *op, bool any, char *p
         if (!equals)
             return wk_fail(WK_ERR_FORMAT, "expected name=value, got '%s'", word);
         *equals = 0;
-        if (wk_params_parse(op, params, word, equals + 1, &seen) != WK_OK) {
-            if (!any)
-                return wk_error_status();
-            wk_error_clear();
-        }
+        WK_TRY(wk_params_parse(op, params, word, equals + 1, &seen));
     }
     return wk_params_complete(op, seen);
 }
@@ -111,11 +106,11 @@ static const wk_tensor *take(const golden *g, made_call *m, const char *name)
     return t;
 }
 
-static wk_status make_call(const golden *g, const wk_op *op, bool any, made_call *m)
+static wk_status make_call(const golden *g, const wk_op *op, made_call *m)
 {
     memset(m, 0, sizeof *m);
     m->call = (wk_call){.op = op, .params = m->params, .device = wk_cpu(), .want = ~0u, .tail = m->tail};
-    WK_TRY(read_params(g, op, any, m->params));
+    WK_TRY(read_params(g, op, m->params));
     for (int i = 0; i < wk_op_inputs(op); i++) {
         if (!(op->in[i].flags & WK_TAIL))
             m->call.in[i] = take(g, m, op->in[i].name);
@@ -143,27 +138,35 @@ static bool has_impl(const wk_op *op, const char *name)
     return false;
 }
 
-/* Inputs of a gradient that only wick's forward can give (what an RNN keeps): from a run of it. */
-static wk_status complete_from_forward(const golden *g, const char *impl, made_call *m)
+/* The output of that name; NULL when the call made none. */
+static const wk_tensor *output_of(const wk_call *c, const char *name)
 {
-    const wk_op *op = m->call.op;
-    char name[NAME];
-    made_call forward;
-    snprintf(name, sizeof name, "%.*s", (int)(strlen(op->name) - 9), op->name);
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        if (strcmp(c->op->out[i].name, name) == 0)
+            return c->out[i];
+    }
+    for (int i = 0; c->tail_out && i < c->n_tail; i++) {
+        char buf[NAME];
+        const char *tail = c->op->tail_name(c->params, i, buf, sizeof buf);
+        if (tail && name[0] == 'd' && strcmp(tail, name + 1) == 0)
+            return c->tail_out[i];
+    }
+    return NULL;
+}
+
+/* What an RNN's gradient gets from the forward is wick's own: from a run of it. */
+static wk_status add_reserve(const golden *g, const char *impl, made_call *m)
+{
+    const wk_op *op = m->call.op, *forward = wk_op_find("rnn");
+    made_call f;
+    if (strcmp(op->name, "rnn_backward") != 0 || !forward)
+        return WK_OK;
+    WK_TRY(make_call(g, forward, &f));
+    wk_force_impl(has_impl(forward, impl) ? impl : NULL);
+    WK_TRY(wk_call_run(&f.call));
     for (int i = 0; i < wk_op_inputs(op); i++) {
-        if (m->call.in[i] || op->in[i].flags & (WK_OPTIONAL | WK_TAIL))
-            continue;
-        const wk_op *f = wk_op_find(name);
-        if (!f)
-            return wk_fail(WK_ERR_ARGUMENT, "%s: not in the case", op->in[i].name);
-        WK_TRY(make_call(g, f, true, &forward));
-        wk_force_impl(has_impl(f, impl) ? impl : NULL);
-        WK_TRY(wk_call_run(&forward.call));
-        wk_force_impl(NULL);
-        for (int o = 0; o < wk_op_outputs(f); o++) {
-            if (strcmp(f->out[o].name, op->in[i].name) == 0)
-                m->call.in[i] = forward.call.out[o];
-        }
+        if (strcmp(op->in[i].name, "reserve") == 0)
+            m->call.in[i] = output_of(&f.call, "reserve");
     }
     return WK_OK;
 }
@@ -211,22 +214,6 @@ static void compare_output(const golden *g, const wk_call *c, const char *impl, 
           shown[0], shown[1], r.worst);
 }
 
-/* The output of that name; NULL when the call made none. */
-static const wk_tensor *output_of(const wk_call *c, const char *name)
-{
-    for (int i = 0; i < wk_op_outputs(c->op); i++) {
-        if (strcmp(c->op->out[i].name, name) == 0)
-            return c->out[i];
-    }
-    for (int i = 0; c->tail_out && i < c->n_tail; i++) {
-        char buf[NAME];
-        const char *tail = c->op->tail_name(c->params, i, buf, sizeof buf);
-        if (tail && name[0] == 'd' && strcmp(tail, name + 1) == 0)
-            return c->tail_out[i];
-    }
-    return NULL;
-}
-
 /* The case's expected outputs against the call's; returns how many inputs the case has. */
 static int compare_outputs(const golden *g, const wk_call *c, const char *impl)
 {
@@ -250,9 +237,9 @@ static void run_impl(const golden *g, const wk_op *op, const char *impl, unsigne
 {
     made_call m;
     wk_scope_begin();
-    wk_status status = make_call(g, op, false, &m);
+    wk_status status = make_call(g, op, &m);
     if (status == WK_OK)
-        status = complete_from_forward(g, impl, &m);
+        status = add_reserve(g, impl, &m);
     if (status == WK_OK) {
         wk_force_impl(impl);
         status = wk_call_run(&m.call);
