@@ -167,8 +167,8 @@ static wk_status take_input(job *j, const char *name, const wk_tensor **out)
     return wk_error_status();
 }
 
-/* The tail's tensors as long as there is one. Where the op says how many there are (an LSTM's weights) the
- * first missing one goes in as NULL, for the op to name it. */
+/* The tensors of the tail. Where their number is open (cat) they end at the first name that is not there; where the
+ * parameters say how many there are (an LSTM's weights) a missing one goes in as NULL, for the op to name it. */
 static wk_status take_tail(job *j)
 {
     enum { FAR = 1 << 24 };
@@ -183,10 +183,8 @@ static wk_status take_tail(job *j)
     int n = 0;
     for (const char *name; n < room && (name = j->op->tail_name(params, n, buf, sizeof buf)); n++) {
         WK_TRY(take_input(j, name, &j->tail[n]));
-        if (!j->tail[n]) {
-            n += !open;
+        if (open && !j->tail[n])
             break;
-        }
     }
     j->call.tail = j->tail;
     j->call.n_tail = n;
@@ -197,7 +195,7 @@ static wk_status take_tail(job *j)
     return WK_OK;
 }
 
-/* "x, weight, bias" */
+/* "x, weight, bias"; of a tail the one that would be next. */
 static const char *input_names(const job *j, char *buf, size_t room)
 {
     char tail[80];
@@ -207,7 +205,7 @@ static const char *input_names(const job *j, char *buf, size_t room)
         const wk_slot *slot = &j->op->in[i];
         const char *name = slot->name;
         if (slot->flags & WK_TAIL)
-            name = j->op->tail_name(j->params.bytes, 0, tail, sizeof tail);
+            name = j->op->tail_name(j->params.bytes, j->call.n_tail, tail, sizeof tail);
         at += (size_t)snprintf(buf + at, room - at, "%s%s%s", i ? ", " : "", name ? name : slot->name,
                                slot->flags & WK_TAIL ? ", ..." : "");
     }
@@ -217,12 +215,15 @@ static const char *input_names(const job *j, char *buf, size_t room)
 static wk_status take_inputs(job *j)
 {
     int n = wk_op_inputs(j->op);
+    char buf[80];
     for (int i = 0; i < n; i++) {
         if (j->op->in[i].flags & WK_TAIL)
             WK_TRY(take_tail(j));
         else
             WK_TRY(take_input(j, j->op->in[i].name, &j->call.in[i]));
     }
+    if (j->op->tail_name && !j->op->tail_name(j->params.bytes, 0, buf, sizeof buf))
+        return WK_OK; /* no tail at all: a parameter is wrong (layers=0), which the op says better */
     for (int64_t i = 0; i < wk_safetensors_count(j->file); i++) {
         char names[200];
         if (!j->used[i])

@@ -1,9 +1,10 @@
-/* fuzz_op.c: calls of every op with tensors and parameters out of any bytes. Whatever comes, a call either gives
- * its outputs or fails with a message that begins with the op's name; nothing leaks, nothing is read or written
- * outside of the tensors (which the address sanitizer sees). */
+/* fuzz_op.c: calls of every op that any bytes choose and change: one of the op's samples, in a dtype and layout, with
+ * parameters and inputs replaced. Whatever comes, a call either gives its outputs or fails with a message that begins
+ * with the op's name; nothing leaks, nothing is read or written outside of the tensors (which the address sanitizer
+ * sees). */
+#include <stdarg.h>
+#include "check/sample.h"
 #include "core/memory.h"
-#include "core/op.h"
-#include "core/scope.h"
 #include "fuzz.h"
 
 typedef struct {
@@ -12,7 +13,7 @@ typedef struct {
 
 static unsigned next(bytes *b) { return b->at < b->end ? *b->at++ : 0; }
 
-enum { MAX_ELEMENTS = 4096, MAX_TAIL = 3 };
+enum { MAX_ELEMENTS = 4096 };
 
 /* A tensor of up to 4096 elements: packed, or any view on them that fits. */
 static wk_tensor *any_tensor(bytes *b, unsigned dtypes)
@@ -80,30 +81,58 @@ static const char *any_text(bytes *b, const wk_param *p, char *buf, size_t room)
     return buf;
 }
 
-static wk_status any_params(bytes *b, const wk_op *op, void *params)
+/* Adds to what is said about the call when it fails. */
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 {
-    unsigned seen = 0;
-    wk_params_defaults(op, params);
+    size_t at = strlen(fuzz_note);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(fuzz_note + at, sizeof fuzz_note - at, format, args);
+    va_end(args);
+}
+
+/* Changes one parameter in four. */
+static wk_status change_params(bytes *b, const wk_op *op, wk_sample *s)
+{
     for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
         const wk_param *p = &op->params[i];
         char buf[64];
-        if (next(b) % 2 || !p->fallback)
-            WK_TRY(wk_params_parse(op, params, p->name, any_text(b, p, buf, sizeof buf), &seen));
+        if (next(b) % 4 != 3)
+            continue;
+        const char *text = any_text(b, p, buf, sizeof buf);
+        note(" %s=%s", p->name, text);
+        WK_TRY(wk_params_parse(op, s->params, p->name, text, &s->seen));
     }
-    return wk_params_complete(op, seen);
+    return WK_OK;
 }
 
-/* One in eight goes missing; the second and later ones are often like the first, so that more calls are good. */
-static const wk_tensor *any_input(bytes *b, const wk_op *op, const wk_slot *slot, const wk_tensor *first)
+/* Another tensor or none in place of one input in eight. */
+static const wk_tensor *change_input(bytes *b, const wk_op *op, const wk_slot *slot, const wk_tensor *t)
 {
-    unsigned kind = next(b);
     unsigned set = slot->dtypes ? slot->dtypes : slot->flags & WK_ANY ? WK_ALL : op->dtypes;
-    if (kind % 8 == 7)
-        return NULL;
-    if (first && !slot->dtypes && kind % 4 != 3)
-        return kind & 16 ? first
-                         : wk_from_host(wk_cpu(), first->dtype, first->rank, first->shape, (double[4096]){0});
-    return any_tensor(b, set);
+    unsigned kind = next(b);
+    if (kind % 8 != 7)
+        return t;
+    wk_shape_text text;
+    t = kind & 64 ? NULL : any_tensor(b, set);
+    note(" %s=%s%s", slot->name, t ? wk_dtype_name(t->dtype) : "none",
+         t ? wk_shape_str(&text, t->rank, t->shape) : "");
+    return t;
+}
+
+static void change_inputs(bytes *b, wk_call *c, const wk_tensor **tail, wk_tensor **tail_out)
+{
+    int n = wk_op_inputs(c->op);
+    for (int i = 0; i < n; i++) {
+        if (!(c->op->in[i].flags & WK_TAIL))
+            c->in[i] = change_input(b, c->op, &c->op->in[i], c->in[i]);
+    }
+    for (int k = 0; k < c->n_tail; k++)
+        tail[k] = change_input(b, c->op, &c->op->in[n - 1], c->tail[k]);
+    c->tail = tail;
+    size_t length = strlen(c->op->name);
+    bool gradient = length > 9 && strcmp(c->op->name + length - 9, "_backward") == 0;
+    c->tail_out = gradient && c->n_tail && next(b) % 2 ? tail_out : NULL;
 }
 
 static void look_at(const wk_call *c)
@@ -120,34 +149,42 @@ static void look_at(const wk_call *c)
     }
 }
 
-static void take_inputs(bytes *b, wk_call *c, const wk_tensor **tail, wk_tensor **tail_out)
+/* One of the op's samples; NULL when there is none. */
+static const char *any_sample(bytes *b, const wk_op *op)
 {
-    const wk_op *op = c->op;
-    for (int i = 0; i < wk_op_inputs(op); i++) {
-        if (!(op->in[i].flags & WK_TAIL)) {
-            c->in[i] = any_input(b, op, &op->in[i], i ? c->in[0] : NULL);
-            continue;
-        }
-        c->n_tail = (int)(next(b) % (MAX_TAIL + 1));
-        for (int k = 0; k < c->n_tail; k++)
-            tail[k] = any_input(b, op, &op->in[i], k ? tail[0] : c->in[0]);
-        c->tail_out = next(b) % 2 ? tail_out : NULL;
-    }
+    unsigned n = 0;
+    while (op->samples && op->samples[n])
+        n++;
+    return n ? op->samples[next(b) % n] : NULL;
+}
+
+static wk_status make_call(bytes *b, const wk_op *op, wk_sample *s)
+{
+    const char *text = any_sample(b, op);
+    wk_dtype dtype = (wk_dtype)(next(b) % WK_DTYPE_COUNT);
+    while (!(op->dtypes >> dtype & 1))
+        dtype = (wk_dtype)((dtype + 1) % WK_DTYPE_COUNT);
+    wk_layout layout = (wk_layout)(next(b) % WK_LAYOUT_COUNT);
+    fuzz_note[0] = 0;
+    note("%s %s, %s, %s, changed:", op->name, text, wk_dtype_name(dtype), wk_layout_name(layout));
+    FUZZ_NEED(text && wk_sample_make(op, text, dtype, layout, next(b), wk_cpu(), s) == WK_OK);
+    return change_params(b, op, s);
 }
 
 static void call_op(bytes *b)
 {
+    static wk_sample s;
     const wk_op *op = wk_op_at((int)((next(b) * 256 + next(b)) % (unsigned)wk_op_count()));
-    _Alignas(16) char params[WK_PARAMS_BYTES];
-    const wk_tensor *tail[MAX_TAIL] = {0};
-    wk_tensor *tail_out[MAX_TAIL] = {0};
-    wk_call c = {.op = op, .params = params, .device = wk_cpu(), .want = next(b), .tail = tail};
-    take_inputs(b, &c, tail, tail_out);
-    wk_status status = any_params(b, op, params);
+    const wk_tensor *tail[WK_SAMPLE_TAIL];
+    wk_tensor *tail_out[WK_SAMPLE_TAIL] = {0};
+    wk_status status = make_call(b, op, &s);
+    if (status == WK_OK) {
+        change_inputs(b, &s.call, tail, tail_out);
+        s.call.want = next(b);
+        status = wk_call_run(&s.call);
+    }
     if (status == WK_OK)
-        status = wk_call_run(&c);
-    if (status == WK_OK)
-        look_at(&c);
+        look_at(&s.call);
     FUZZ_NEED(status == wk_error_status() && status != WK_ERR_INTERNAL);
     FUZZ_NEED(status == WK_OK || strncmp(wk_error(), op->name, strlen(op->name)) == 0);
     fuzz_accepted += status == WK_OK;
@@ -173,10 +210,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifdef FUZZ_MAIN
 static const fuzz_input fuzz_seeds[] = {
-    FUZZ_TEXT("\0\1abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
-    FUZZ_TEXT("\0\x20\xff\0\x21\0\2\3\4\5\1\2\3\4\5\6\7\x08\x09\x21\0\2\3\3\3\1\1\1\1\1\1\1\1\1\1\1\1"),
-    FUZZ_TEXT("\0\x60\0\0\0\0\x20\0\2\3\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    FUZZ_TEXT("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+    FUZZ_TEXT("\0\0\0\0\0\0\7\0\0\x0f\x21\0\2\3\4\5\1\2\3\4\5\6\7\x08\x09\x21\0\2\3\3\3\1"),
     {0}};
-static const char *const fuzz_words[] = {"\x01\x02\x03\x04", "\x20\x20\x20\x20", "\x7f\xff\x7f\xff",
-                                         "abcdefgh", NULL};
+static const char *const fuzz_words[] = {"\x07\x01", "\x07\x0f", "\x0f\x20\x01\x02",
+                                         "\x4f",     "abcdefgh", NULL};
 #endif

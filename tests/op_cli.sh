@@ -118,6 +118,18 @@ check 'a failed call keeps its input' cmp -s x both
 "$wick" op sum both both dims=0 2>err
 check 'an input can be the output' grep -q '"y":' both
 
+# Any number of inputs: t0, t1, ...
+file many '{"t0":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"t1":{"dtype":"F32","shape":[2],"data_offsets":[4,12]}}' \
+    "$f3$f1$f2"
+run 0 '' cat many y dim=0
+holds f4 3 1 2
+file hole '{"t0":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"t2":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}' \
+    "$f3$f1"
+run 1 'cat: t2: no such input, expected t1' cat hole y dim=0
+run 0 '' fill - y shape=2 dtype=f32 value=3
+holds f4 3 3
+run 1 'rnn: weight_ih_l0: expected a tensor' rnn x y hidden=2
+
 # Wrong usage.
 run 2 'expected NAME IN OUT' sum x
 run 2 'expected NAME IN OUT' sum x y z

@@ -115,15 +115,18 @@ int main(int argc, char **argv)
         SKIP(why);
         return test_end();
     }
+    int ops = 0;
     check_impls(wk_cpu_families_base);
     check_impls(wk_ref_families);
     for (int i = 0; i < wk_op_count(); i++) {
         const wk_op *op = wk_op_at(i);
         if (!chosen(op->name, argc, argv))
             continue;
+        ops++;
         check_record(op);
         check_op(device, op);
     }
-    printf("%d ops, %s: ", wk_op_count(), wk_isa_level_name(wk_host_level()));
+    CHECK(ops > 0);
+    printf("%d ops, %s: ", ops, wk_isa_level_name(wk_host_level()));
     return test_end();
 }

@@ -271,6 +271,7 @@ static void test_fork(void)
 int main(void)
 {
     wk_set_num_threads(4);
+    wk_scope_begin();
     x = wk_affine(counting(WK_F32, SHAPE(ROWS, INNER)), 1e-4, -0.2);
     w = wk_sin(counting(WK_F32, SHAPE(INNER, COLS)));
     bias = wk_cos(counting(WK_F32, SHAPE(COLS)));
@@ -284,5 +285,6 @@ int main(void)
     test_fork();
     CHECK_EQ(wk_alloc_live(), live);
     CHECK_FINE();
+    wk_scope_end();
     return test_end();
 }

@@ -1,5 +1,7 @@
 /* params.c: parameters by name: defaults, text, public options. */
 #include <errno.h>
+#include <locale.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "op.h"
@@ -30,10 +32,22 @@ static bool read_int(const char **text, int64_t *v)
     return true;
 }
 
+/* A decimal point is a point, whatever the locale of the process says. */
+static locale_t c_locale;
+
+static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+static double read_double(const char *text, char **end)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_locale);
+    return c_locale ? strtod_l(text, end, c_locale) : strtod(text, end);
+}
+
 static bool read_float(const char **text, double *v)
 {
     char *end;
-    *v = strtod(*text, &end);
+    *v = read_double(*text, &end);
     if (end == *text || (*end && *end != ','))
         return false;
     *text = *end ? end + 1 : end;

@@ -46,6 +46,17 @@ const wk_tensor *wk_tensor_packed(const wk_tensor *t);
 /* True when the bytes of the two views may overlap. */
 bool wk_tensor_overlap(const wk_tensor *a, const wk_tensor *b);
 
+/* A copy of the view on the stack, for a function to change shape and strides of; it holds no reference. (A plain
+ * copy would read the count that other threads change.) */
+static inline wk_tensor wk_tensor_local(const wk_tensor *t)
+{
+    wk_tensor v = {
+        .storage = t->storage, .dtype = t->dtype, .rank = t->rank, .offset = t->offset, .scope_slot = -1};
+    memcpy(v.shape, t->shape, sizeof v.shape);
+    memcpy(v.strides, t->strides, sizeof v.strides);
+    return v;
+}
+
 /* Address of the first element; host memory on the CPU. */
 static inline void *wk_ptr(const wk_tensor *t)
 {

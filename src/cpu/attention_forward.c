@@ -6,18 +6,50 @@
 #include "attention_int.h"
 #include "block.h"
 
+/* The thin way holds THIN_MR rows by THIN_NV vectors of the result in registers, or dot products of THIN_MR rows with
+ * 4 keys. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+enum { THIN_MR = 4, THIN_NV = 4 };
+#else
+enum { THIN_MR = 2, THIN_NV = 4 };
+#endif
+
+/* A vector that stays in its register: GCC would load it from memory again at every use. */
+#if defined(__x86_64__)
+#define KEEP(v) __asm__("" : "+v"(v))
+#elif defined(__aarch64__)
+#define KEEP(v) __asm__("" : "+w"(v))
+#else
+#define KEEP(v) (void)(v)
+#endif
+
 #include "real_f32.h"
 #define WK_REAL_DTYPE WK_F32
+#define SUM_FOUR(a, b, c, d, four) \
+    do { \
+        quarter_f32 ab = \
+            __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7); \
+        quarter_f32 cd = \
+            __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7); \
+        four[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7); \
+    } while (0)
 #include "line.inc.h"
 #include "attention_block.inc.h"
 #include "attention_forward.inc.h"
 #undef WK_REAL_DTYPE
+#undef SUM_FOUR
 #include "real_f64.h"
 #define WK_REAL_DTYPE WK_F64
+#define SUM_FOUR(a, b, c, d, four) \
+    do { \
+        four[0] = __builtin_shufflevector(a, b, 0, 2) + __builtin_shufflevector(a, b, 1, 3); \
+        four[1] = __builtin_shufflevector(c, d, 0, 2) + __builtin_shufflevector(c, d, 1, 3); \
+    } while (0)
 #include "line.inc.h"
 #include "attention_block.inc.h"
 #include "attention_forward.inc.h"
 #undef WK_REAL_DTYPE
+#undef SUM_FOUR
 
 enum { FEW_TASKS = 16, SPLIT_KEYS = 256 };
 

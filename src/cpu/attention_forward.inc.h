@@ -23,8 +23,8 @@ static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
     w->q_turned = attn_take(base, &at, ATTN_ROWS * d, one);
     w->s = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
     w->o_turned = attn_take(base, &at, ATTN_ROWS * dv, one);
-    w->k = attn_take(base, &at, ATTN_KEYS * d, one);
-    w->v = attn_take(base, &at, ATTN_KEYS * dv, one);
+    w->k = attn_take(base, &at, ATTN_THIN_KEYS * d, one);
+    w->v = attn_take(base, &at, ATTN_THIN_KEYS * dv, one);
     w->mask = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
     w->mask_turned = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
     return at;
@@ -35,15 +35,16 @@ static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
 static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
 {
     bool grown = false;
+    REAL tops[ATTN_ROWS];
+    for (int x = 0; x < ATTN_ROWS; x++)
+        tops[x] = -INFINITY;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t x = 0; x < cols; x++)
+            tops[x] = w->s[j * ATTN_ROWS + x] > tops[x] ? w->s[j * ATTN_ROWS + x] : tops[x];
     for (int64_t x = 0; x < cols; x += ATTN_LANES) {
         REAL top[ATTN_LANES], sum[ATTN_LANES], *s = w->s + x;
-        for (int l = 0; l < ATTN_LANES; l++)
-            top[l] = -INFINITY;
-        for (int64_t j = 0; j < n; j++)
-            for (int l = 0; l < ATTN_LANES; l++)
-                top[l] = s[j * ATTN_ROWS + l] > top[l] ? s[j * ATTN_ROWS + l] : top[l];
         for (int l = 0; l < ATTN_LANES; l++) {
-            REAL was = w->top[x + l], now = top[l] * scale > was ? top[l] * scale : was;
+            REAL was = w->top[x + l], now = tops[x + l] * scale > was ? tops[x + l] * scale : was;
             grown |= now != was;
             w->top[x + l] = now;
             w->fix[x + l] = now != was ? R_EXP(was - now) : 1;
@@ -109,100 +110,7 @@ static void FN(attend)(const attn_plan *p, const attn_rows *r, int64_t from, int
     (sizeof(REAL), w->o_turned, ATTN_ROWS, w->o, w->o_rs, p->dv, r->rows, false);
 }
 
-/* ---- The thin way ---- */
-
-typedef REAL FN(uvec) __attribute__((vector_size(WK_VEC_BYTES), aligned(sizeof(REAL)), may_alias));
-enum { FN(VEC) = WK_VEC_BYTES / sizeof(REAL), FN(DOT_KEYS) = 4 };
-
-/* Dot products of mr rows of q (mr is a constant where this is inlined) with up to 4 rows of k; d is whole
- * vectors. */
-static inline __attribute__((always_inline)) void FN(dots)(const REAL *q, const REAL *k, int64_t k_rs,
-                                                           int64_t d, int n, REAL *s, int mr)
-{
-    FN(uvec) acc[4][FN(DOT_KEYS)];
-    const REAL *row[FN(DOT_KEYS)];
-    for (int j = 0; j < FN(DOT_KEYS); j++)
-        row[j] = k + (j < n ? j : 0) * k_rs;
-    for (int i = 0; i < mr; i++)
-        for (int j = 0; j < FN(DOT_KEYS); j++)
-            acc[i][j] = (FN(uvec)){0};
-    for (int64_t c = 0; c < d; c += FN(VEC)) {
-        for (int i = 0; i < mr; i++)
-            for (int j = 0; j < FN(DOT_KEYS); j++)
-                acc[i][j] += *(const FN(uvec) *)(q + i * d + c) * *(const FN(uvec) *)(row[j] + c);
-    }
-    for (int i = 0; i < mr; i++)
-        for (int j = 0; j < n; j++) {
-            REAL part[FN(VEC)];
-            memcpy(part, &acc[i][j], sizeof part);
-            for (int half = FN(VEC) / 2; half > 0; half /= 2)
-                for (int l = 0; l < half; l++)
-                    part[l] += part[l + half];
-            s[i * ATTN_KEYS + j] = part[0];
-        }
-}
-
-/* s[rows, n] = q [rows, d] . k [n, d]^T, d padded to whole vectors. */
-static void FN(thin_scores)(const REAL *q, attn_mat k, int64_t d, int rows, int64_t n, REAL *s)
-{
-    for (int64_t j = 0; j < n; j += FN(DOT_KEYS)) {
-        const REAL *key = (const REAL *)k.data + j * k.rs;
-        int keys = (int)gemm_min(n - j, FN(DOT_KEYS));
-        for (int x = 0; x < rows;) {
-            const REAL *row = q + x * d;
-            REAL *to = s + x * ATTN_KEYS + j;
-            int mr = rows - x >= 4 ? 4 : rows - x >= 2 ? 2 : 1;
-            switch (mr) {
-            case 4: FN(dots)(row, key, k.rs, d, keys, to, 4); break;
-            case 2: FN(dots)(row, key, k.rs, d, keys, to, 2); break;
-            default: FN(dots)(row, key, k.rs, d, keys, to, 1); break;
-            }
-            x += mr;
-        }
-    }
-}
-
-/* Row x of thin scores, n keys from k0 on: finished, and taken into the running softmax. */
-static void FN(thin_row)(const attn_plan *p, const attn_rows *r, int x, int64_t k0, int64_t n, FN(work) * w)
-{
-    REAL *s = w->s + x * ATTN_KEYS;
-    FN(apply_cap)(s, NULL, n, (REAL)p->scale, (REAL)p->softcap);
-    if (r->of->mask) {
-        FN(mask_row)(p, r, x, k0, n, w->mask);
-        FN(apply_mask)(s, w->mask, n, p->mask_dtype == WK_U8);
-    }
-    for (int64_t j = 0; j < n && k0 + j < r->see[x].lo; j++)
-        s[j] = -INFINITY;
-    for (int64_t j = gemm_max(r->see[x].hi - k0, 0); j < n; j++)
-        s[j] = -INFINITY;
-    REAL was = w->top[x], largest = FN(line_max)(s, n);
-    REAL now = largest > was || largest != largest ? largest : was;
-    REAL fix = now != was ? R_EXP(was - now) : 1;
-    w->top[x] = now;
-    w->sum[x] = w->sum[x] * fix + FN(line_exp)(s, s, n, now == -INFINITY ? 0 : now);
-    for (int64_t i = 0; fix != 1 && i < w->o_rs; i++)
-        w->o[x * w->o_rs + i] *= fix;
-}
-
-static void FN(attend_thin)(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, FN(work) * w)
-{
-    const attn_sequence *q = r->of;
-    const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
-    int64_t bytes = (int64_t)wk_bytes(p->dtype), d = gemm_round_up(p->d, FN(VEC));
-    const char *k = q->k + r->key_head * p->k.h * bytes, *v = q->v + r->key_head * p->v.h * bytes;
-    FN(load_rows)(r, p->dtype, q->q, p->q, p->d, d, w->q, NULL);
-    memset(w->o, 0, (size_t)(r->rows * w->o_rs) * sizeof(REAL));
-    for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
-        int64_t n = gemm_min(to - k0, ATTN_KEYS);
-        attn_mat km = WK_ISA(attn_rows_of)(p->dtype, k, p->k, k0, n, p->d, d, w->k);
-        FN(thin_scores)(w->q, km, d, r->rows, n, w->s);
-        for (int x = 0; x < r->rows; x++)
-            FN(thin_row)(p, r, x, k0, n, w);
-        attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, w->o_rs, w->v);
-        attn_mat weights = {w->s, ATTN_KEYS, 1};
-        WK_ISA(attn_product)(kernel, r->rows, p->dv, n, weights, vm.data, vm.rs, w->o, w->o_rs, true);
-    }
-}
+#include "attention_thin.inc.h"
 
 /* ---- Results ---- */
 

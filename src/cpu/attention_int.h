@@ -16,10 +16,11 @@
 #include "gemm_int.h"
 
 enum {
-    ATTN_ROWS = 48,  /* queries in a block; a multiple of all kernels' widths */
-    ATTN_LANES = 16, /* of which so many are handled at once; divides ATTN_ROWS */
-    ATTN_KEYS = 64,  /* keys in a block */
-    ATTN_THIN = 8,   /* queries of one key head that go the thin way */
+    ATTN_ROWS = 48,       /* queries in a block; a multiple of all kernels' widths */
+    ATTN_LANES = 16,      /* of which so many are handled at once; divides ATTN_ROWS */
+    ATTN_KEYS = 64,       /* keys in a block */
+    ATTN_THIN = 8,        /* queries of one key head that go the thin way, */
+    ATTN_THIN_KEYS = 256, /* with so many keys at a time; the two multiplied are no more than a block */
 };
 
 /* Strides of a tensor by head, row and element. */

@@ -17,7 +17,7 @@ static void FN(measure_grad)(const plan *p, int64_t plane, int64_t piece, void *
     const REAL *x = elements_of(p, p->x, plane, piece, buf),
                *dy = elements_of(p, p->dy, plane, piece, (REAL *)buf + n);
     const channel *c = &p->channels[plane % p->s.c];
-    REAL hi = (REAL)c->mean, lo = (REAL)(c->mean - hi), sum = 0, dot = 0;
+    REAL mean = (REAL)c->mean, sum = 0, dot = 0; /* an input: it is a REAL already */
     double *part = part_of(p, plane, piece);
     part[0] = part[1] = 0;
     for (int64_t at = 0; at < n; at += BLOCK, sum = dot = 0) {
@@ -25,7 +25,7 @@ static void FN(measure_grad)(const plan *p, int64_t plane, int64_t piece, void *
 #pragma omp simd reduction(+ : sum, dot)
         for (int64_t i = at; i < end; i++) {
             sum += dy[i];
-            dot += dy[i] * (x[i] - hi - lo);
+            dot += dy[i] * (x[i] - mean);
         }
         part[0] += (double)sum;
         part[1] += (double)dot;
@@ -39,18 +39,18 @@ static void FN(apply)(const plan *p, int64_t plane, int64_t piece, void *buf)
     const channel *c = &p->channels[plane % p->s.c];
     const REAL *x = elements_of(p, p->x, plane, piece, buf);
     const REAL *dy = p->dy ? elements_of(p, p->dy, plane, piece, (REAL *)buf + n) : NULL;
-    REAL hi = (REAL)c->mean, lo = (REAL)(c->mean - hi);
-    REAL scale = (REAL)c->scale, shift = (REAL)c->shift, slope = (REAL)c->slope;
+    REAL mean = (REAL)c->mean, scale = (REAL)c->scale, slope = (REAL)c->slope;
+    REAL shift = (REAL)(c->shift + (mean - c->mean) * c->scale); /* with what rounding has cut off the mean */
     char *y = (char *)wk_ptr(p->y) + (plane * p->s.inner + piece * PIECE) * bytes;
     for (int64_t at = 0; at < n; at += BLOCK) {
         int64_t m = n - at < BLOCK ? n - at : BLOCK;
         _Alignas(64) REAL out[BLOCK];
         if (dy) {
             for (int64_t i = 0; i < m; i++)
-                out[i] = (x[at + i] - hi - lo) * scale + shift + slope * dy[at + i];
+                out[i] = (x[at + i] - mean) * scale + shift + slope * dy[at + i];
         } else {
             for (int64_t i = 0; i < m; i++)
-                out[i] = (x[at + i] - hi - lo) * scale + shift;
+                out[i] = (x[at + i] - mean) * scale + shift;
         }
         /* Loads of the next block overlap with the stores of this one. */
         for (int64_t i = at + m; i < at + 2 * m && i < n; i += 64 / (int64_t)sizeof(REAL))

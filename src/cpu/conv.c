@@ -255,22 +255,57 @@ static wk_status run_map(const gather *s, const wk_tensor *weight)
 
 /* The weights of the taps that a phase uses, with the channels turned around: [groups, image channels of a group,
  * map channels of a group, taps]. */
+typedef struct {
+    const char *src;
+    char *dst;
+    size_t bytes;
+    int64_t from, to, kernel, taps[3], steps[3]; /* steps: from one used tap to the next, in elements */
+} turning;
+
+enum { TURN_CHANNELS = 16 }; /* image channels of a task: as many as make some cache lines */
+
+static inline __attribute__((always_inline)) void turn_one(const turning *t, const char *src, char *dst,
+                                                           size_t bytes)
+{
+    for (int64_t z = 0; z < t->taps[0]; z++)
+        for (int64_t y = 0; y < t->taps[1]; y++)
+            for (int64_t x = 0; x < t->taps[2]; x++, dst += bytes)
+                memcpy(dst, src + (z * t->steps[0] + y * t->steps[1] + x * t->steps[2]) * (int64_t)bytes,
+                       bytes);
+}
+
+static void turn_task(void *ctx, int64_t task)
+{
+    const turning *t = ctx;
+    int64_t blocks = conv_ceil_div(t->to, TURN_CHANNELS), first = task % blocks * TURN_CHANNELS;
+    int64_t group = task / blocks * t->from * t->to, used = t->taps[0] * t->taps[1] * t->taps[2];
+    for (int64_t map = 0; map < t->from; map++)
+        for (int64_t image = first; image < conv_min(first + TURN_CHANNELS, t->to); image++) {
+            const char *src = t->src + (group + map * t->to + image) * t->kernel * (int64_t)t->bytes;
+            char *dst = t->dst + (group + image * t->from + map) * used * (int64_t)t->bytes;
+            switch (t->bytes) {
+            case 2: turn_one(t, src, dst, 2); break;
+            case 4: turn_one(t, src, dst, 4); break;
+            default: turn_one(t, src, dst, 8); break;
+            }
+        }
+}
+
 static void phase_weights(const gather *s, const wk_tensor *weight, const conv_axis *axis, const int64_t *tap)
 {
     const wk_conv_geometry *g = s->g;
-    int64_t all = conv_pixels(g->kernel), area = g->kernel[1] * g->kernel[2];
-    int64_t shape[6] = {g->groups, s->to, s->from, axis[0].taps, axis[1].taps, axis[2].taps}, packed[6];
-    int64_t strides[6] = {s->from * s->to * all, all, s->to * all};
+    int64_t area = g->kernel[1] * g->kernel[2], first = tap[0] * area + tap[1] * g->kernel[2] + tap[2];
+    turning t = {.src = moved(wk_ptr(weight), weight->dtype, first),
+                 .dst = s->weights,
+                 .bytes = wk_bytes(weight->dtype),
+                 .from = s->from,
+                 .to = s->to,
+                 .kernel = g->kernel[0] * area,
+                 .taps = {axis[0].taps, axis[1].taps, axis[2].taps},
+                 .steps = {area, g->kernel[2], 1}};
     for (int d = 0; d < 3; d++)
-        strides[3 + d] = tap_period(g->stride[d], g->dilation[d]) * (d == 0   ? area
-                                                                     : d == 1 ? g->kernel[2]
-                                                                              : 1);
-    wk_shape_strides(6, shape, packed);
-    int64_t first = tap[0] * area + tap[1] * g->kernel[2] + tap[2];
-    if (wk_shape_count(6, shape) > 0)
-        WK_ISA(wk_strided_copy)
-    (6, shape, wk_bytes(weight->dtype), moved(wk_ptr(weight), weight->dtype, first), strides, s->weights,
-     packed);
+        t.steps[d] *= tap_period(g->stride[d], g->dilation[d]);
+    wk_parallel_for(g->groups * conv_ceil_div(s->to, TURN_CHANNELS), turn_task, &t);
 }
 
 static wk_status run_image(const gather *s, const wk_tensor *weight)

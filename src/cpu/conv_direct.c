@@ -39,7 +39,7 @@ typedef struct {
 
 bool WK_ISA(conv_direct_takes)(int64_t from, int64_t to)
 {
-    return from <= MAX_FROM && to <= (from == 1 ? MAX_TO_ONE : MAX_TO);
+    return from >= 1 && from <= MAX_FROM && to <= (from == 1 ? MAX_TO_ONE : MAX_TO);
 }
 
 /* ---- The work, cut into bands of result rows of one slab ---- */
@@ -81,8 +81,8 @@ static void plan_window(work *k)
     w->size[2] = (axis[2].count - 1) * axis[2].step + span_of(&axis[2]);
     w->part = conv_ceil_div(w->size[2], w->split);
     w->row = w->part * w->split;
-    int64_t line = conv_max(w->row * w->size[0] * s->from * k->values, 1); /* 0 where there are no channels */
-    int64_t rows = (BAND_BYTES / line - span_of(&axis[1])) / axis[1].step;
+    int64_t row_bytes = conv_max(w->row * w->size[0] * s->from * k->values, 1); /* 0 without channels */
+    int64_t rows = (BAND_BYTES / row_bytes - span_of(&axis[1])) / axis[1].step;
     k->rows = conv_min(conv_max(rows, MIN_BAND), axis[1].count);
     w->size[1] = (k->rows - 1) * axis[1].step + span_of(&axis[1]);
     w->slab = w->size[1] * w->row;

@@ -1,7 +1,7 @@
 /* conv_pack.c: patches to panels of a product's B, and the product's results to where they belong. */
 #include "conv_int.h"
 #include "block.h"
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -70,13 +70,82 @@ void WK_ISA(conv_offsets)(const conv_window *w, const conv_axis *axis, int64_t c
                                  conv_window_column(w, axis[2].first + x * axis[2].hop - w->lo[2]);
 }
 
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
+#define MASKED 1
+/* The same for vectors of 16 columns that are made of at most two runs each, as they are unless rows are short: by
+ * masks, without a branch. A column that lies in neither is 0. */
+typedef struct {
+    int64_t
+        from[2]; /* where column 0 of the vector would be, by the run of the first and of the last column */
+    uint16_t mask[2];
+} pieces;
+
+enum { LANES = 16, MAX_PIECES = MAX_RUNS / LANES };
+
+/* False when a vector has more than two runs. */
+static bool find_pieces(const conv_patches *s, int64_t j, int64_t columns, int64_t nr, pieces *p)
+{
+    run runs[MAX_RUNS];
+    if (nr > MAX_RUNS || nr % LANES != 0)
+        return false;
+    int n = find_runs(s, j, columns, runs);
+    memset(p, 0, MAX_PIECES * sizeof *p);
+    for (int i = 0; i < n; i++)
+        for (int v = runs[i].to / LANES; v * LANES < runs[i].to + runs[i].length; v++) {
+            int side = p[v].mask[0] != 0, lo = runs[i].to - v * LANES, hi = lo + runs[i].length;
+            if (p[v].mask[1])
+                return false;
+            p[v].from[side] = runs[i].from - lo;
+            p[v].mask[side] =
+                (uint16_t)((hi >= LANES ? 0xFFFFu : (1u << hi) - 1) & ~(lo > 0 ? (1u << lo) - 1 : 0));
+        }
+    return true;
+}
+
+static void pack_pieces(const conv_patches *s, const pieces *p, int64_t p0, int64_t pn, int64_t nr,
+                        float *dst)
+{
+    int vectors = (int)(nr / LANES);
+    for (int64_t row = p0; row < p0 + pn; row++, dst += nr) {
+        const float *src = (const float *)s->data + s->offsets[row];
+        for (int v = 0; v < vectors; v++) {
+            __m512 x = _mm512_maskz_loadu_ps(p[v].mask[0], src + p[v].from[0]);
+            x = _mm512_mask_loadu_ps(x, p[v].mask[1], src + p[v].from[1]);
+            _mm512_storeu_ps(dst + v * LANES, x);
+        }
+    }
+}
+
+ALWAYS_INLINE __m512i load_pieces(const uint16_t *src, const pieces *p)
+{
+    __m256i x = _mm256_maskz_loadu_epi16(p->mask[0], src + p->from[0]);
+    return _mm512_cvtepu16_epi32(_mm256_mask_loadu_epi16(x, p->mask[1], src + p->from[1]));
+}
+
+static void pack_pair_pieces(const conv_patches *s, const pieces *p, int64_t p0, int64_t pn, int64_t nr,
+                             uint32_t *dst)
+{
+    int vectors = (int)(nr / LANES);
+    const uint16_t *data = (const uint16_t *)s->data;
+    for (int64_t row = p0; row < p0 + pn; row += 2, dst += nr)
+        for (int v = 0; v < vectors; v++) {
+            __m512i x = load_pieces(data + s->offsets[row], &p[v]);
+            if (row + 1 < p0 + pn)
+                x = _mm512_or_si512(x, _mm512_slli_epi32(load_pieces(data + s->offsets[row + 1], &p[v]), 16));
+            _mm512_storeu_si512(dst + v * LANES, x);
+        }
+}
+#else
+#define MASKED 0
+#endif
+
 /* ---- Runs ----
  * They are short: the last part is copied as a whole vector that overlaps the one before, not bit by bit. */
 
 #define COPY(n) \
     memcpy(dst, src, (n) * sizeof *dst), memcpy(dst + length - (n), src + length - (n), (n) * sizeof *dst)
 
-ALWAYS_INLINE void run_f32(float *dst, const float *src, int64_t length)
+ALWAYS_INLINE void run_any_f32(float *dst, const float *src, int64_t length)
 {
     for (; length > 32; length -= 16, dst += 16, src += 16)
         memcpy(dst, src, 16 * sizeof *dst);
@@ -123,8 +192,20 @@ ALWAYS_INLINE void run_f16(float *restrict dst, const uint16_t *src, int64_t len
 
 #define PACKED float
 #define SOURCE float
-#define NAME(x) x##_f32
+#define NAME(x) x##_any_f32
 #include "conv_pack.inc.h"
+
+static void pack_f32(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr, void *dst)
+{
+#if MASKED
+    pieces p[MAX_PIECES];
+    if (find_pieces(ctx, j0, jn, nr, p)) {
+        pack_pieces(ctx, p, p0, pn, nr, dst);
+        return;
+    }
+#endif
+    pack_any_f32(ctx, p0, pn, j0, jn, nr, dst);
+}
 
 #define PACKED double
 #define SOURCE double
@@ -171,6 +252,13 @@ void WK_ISA(conv_pack_pairs)(const void *ctx, int64_t p0, int64_t pn, int64_t j0
 {
     const conv_patches *s = ctx;
     const uint16_t *data = (const uint16_t *)s->data;
+#if MASKED
+    pieces pieces[MAX_PIECES];
+    if (find_pieces(s, j0, jn, nr, pieces)) {
+        pack_pair_pieces(s, pieces, p0, pn, nr, dst);
+        return;
+    }
+#endif
     run runs[MAX_RUNS];
     for (int64_t j = 0; j < jn; j += MAX_RUNS) {
         int n = find_runs(s, j0 + j, conv_min(jn - j, MAX_RUNS), runs);

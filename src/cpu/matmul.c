@@ -98,7 +98,7 @@ static wk_status product(wk_tensor a, wk_tensor b, wk_tensor y)
 /* t, packed, seen as [lead.., rows, cols]. */
 static wk_tensor as_result(const wk_tensor *t, const wk_matmul_shape *s, int64_t rows, int64_t cols)
 {
-    wk_tensor v = *t;
+    wk_tensor v = wk_tensor_local(t);
     v.rank = s->rank + 2;
     memcpy(v.shape, s->lead, sizeof s->lead);
     v.shape[s->rank] = rows;
@@ -139,7 +139,7 @@ static wk_status product_and_sum(const wk_matmul_shape *s, wk_tensor x, wk_tenso
     if (!full)
         return wk_error_status();
     WK_TRY(product(x, y, *full));
-    wk_tensor target = *out;
+    wk_tensor target = wk_tensor_local(out);
     target.rank = own + 2;
     target.shape[own] = rows;
     target.shape[own + 1] = cols;
@@ -149,7 +149,7 @@ static wk_status product_and_sum(const wk_matmul_shape *s, wk_tensor x, wk_tenso
 /* b's gradient where one b serves the whole batch: a and dy as tall matrices, one product. */
 static bool shared_weight(wk_tensor *a, wk_tensor *dy, const wk_tensor *b)
 {
-    wk_tensor tall_a = *a, tall_dy = *dy;
+    wk_tensor tall_a = wk_tensor_local(a), tall_dy = wk_tensor_local(dy);
     if (b->rank != 2 || !join_rows(&tall_a) || !join_rows(&tall_dy))
         return false;
     *a = tall_a;
@@ -179,7 +179,7 @@ static wk_status run_matmul_backward(wk_call *c)
 /* x as a matrix of rows; copied when its layout has no such view. */
 static wk_status as_rows(const wk_tensor *x, wk_tensor *rows)
 {
-    *rows = *x;
+    *rows = wk_tensor_local(x);
     if (x->rank == 1) {
         *rows = (wk_tensor){.storage = x->storage,
                             .dtype = x->dtype,
@@ -225,7 +225,7 @@ static wk_status run_linear(wk_call *c)
 
 static wk_status run_linear_backward(wk_call *c)
 {
-    wk_tensor x, dy, dx, weight = *c->in[1];
+    wk_tensor x, dy, dx, weight = wk_tensor_local(c->in[1]);
     WK_TRY(as_rows(c->in[0], &x));
     WK_TRY(as_rows(c->in[2], &dy));
     if (c->out[0] && wk_count(c->out[0])) {

@@ -1,23 +1,22 @@
 /* norm.inc.h: layer, rms and group norm of one group of a sample, for REAL. */
 
-/* How a group is normalised: (x - hi - lo) * scale, the mean in two parts. */
+/* How a group is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
 typedef struct {
-    REAL hi, lo, scale;
+    REAL mean, scale, shift;
 } FN(stats);
 
 static FN(stats) FN(stats_of)(const norm_ctx *c, const REAL *x, int64_t n)
 {
     FN(stats) s = {0};
-    double var;
-    if (c->centred) {
-        wk_moments m = FN(moments)(x, n);
-        s.hi = (REAL)m.mean;
-        s.lo = (REAL)(m.mean - s.hi);
-        var = m.m2 / (double)n;
-    } else {
-        var = (double)FN(line_dot)(x, x, n) / (double)n;
+    if (!c->centred) {
+        s.scale = (REAL)(1 / sqrt(FN(mean_square)(x, n) + c->eps));
+        return s;
     }
-    s.scale = (REAL)(1 / sqrt(var + c->eps));
+    wk_moments m = FN(moments)(x, n);
+    double scale = 1 / sqrt(m.m2 / (double)n + c->eps);
+    s.mean = (REAL)m.mean;
+    s.scale = (REAL)scale;
+    s.shift = (REAL)((s.mean - m.mean) * scale);
     return s;
 }
 
@@ -31,13 +30,13 @@ static void FN(norm_line)(void *const *out, const void *const *in, int64_t line,
     const REAL *weight = (const REAL *)c->weight + first, *bias = (const REAL *)c->bias + first;
     FN(stats) s = FN(stats_of)(c, x, n);
     if (inner == 1) {
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) y[i] =
-            (x[i] - s.hi - s.lo) * s.scale * weight[i] + bias[i];
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] =
+            ((x[i] - s.mean) * s.scale + s.shift) * weight[i] + bias[i];
         return;
     }
     for (int64_t k = 0; k < c->s.channels; k++, x += inner, y += inner) {
-        REAL scale = s.scale * weight[k], shift = bias[k];
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < inner; i++) y[i] = (x[i] - s.hi - s.lo) * scale + shift;
+        REAL scale = s.scale * weight[k], shift = s.shift * weight[k] + bias[k];
+        WK_INDEPENDENT for (int64_t i = 0; i < inner; i++) y[i] = (x[i] - s.mean) * scale + shift;
     }
 }
 
@@ -53,7 +52,7 @@ static void FN(grad_sums)(const norm_ctx *c, const REAL *x, const REAL *dy, FN(s
     int64_t n = c->s.channels * c->s.inner, inner = c->s.inner;
     const REAL *weight = (const REAL *)c->weight + first;
     for (int64_t i = 0; i < n; i++)
-        h[i] = (x[i] - s.hi - s.lo) * s.scale;
+        h[i] = (x[i] - s.mean) * s.scale + s.shift;
     if (inner == 1) {
         for (int64_t i = 0; i < n; i++) {
             g[i] = dy[i] * weight[i];

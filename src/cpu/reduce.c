@@ -48,7 +48,7 @@ static wk_status apply(const wk_call *c, wk_block_fn fn, double count, const wk_
                        wk_tensor *out)
 {
     wk_compute compute = wk_dtypes[c->dtype].compute;
-    wk_tensor flat = *out; /* out may lack the reduced dims that a still has as 1 */
+    wk_tensor flat = wk_tensor_local(out); /* out may lack the reduced dims that a still has as 1 */
     flat.rank = a->rank;
     memcpy(flat.shape, a->shape, sizeof flat.shape);
     wk_map m = {.in = {a, b},

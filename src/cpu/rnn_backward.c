@@ -21,7 +21,10 @@ typedef struct {
     const char *gates, *extra, *out, *dout; /* out and dout: this direction's columns */
     const char *h0, *c0;                    /* zeros where they are absent */
     char *dh, *dc;
-    char *dgates, *d_state; /* the same but for a GRU */
+    char *dgates, *d_state;  /* the same but for a GRU */
+    const wk_tensor *weight; /* weight_hh, and in panels of width columns: */
+    char *panels;
+    int64_t width, blocks;
 } gradient;
 
 #include "real_f32.h"
@@ -50,24 +53,51 @@ static void rows_task(void *ctx, int64_t task)
     }
 }
 
+static int64_t panel_columns(const gradient *w, int64_t block)
+{
+    int64_t rest = w->r->s.hidden - block * w->width;
+    return rest < w->width ? rest : w->width;
+}
+
+static void pack_task(void *ctx, int64_t block)
+{
+    const gradient *w = ctx;
+    const wk_rnn_run *r = w->r;
+    int64_t hidden = r->s.hidden, all = r->s.gates * hidden;
+    wk_mat b = {wk_rnn_at(r, wk_ptr(w->weight), block * w->width), r->dtype, hidden, 1};
+    WK_ISA(wk_gemm_panel_pack)
+    (all, panel_columns(w, block), b, wk_rnn_at(r, w->panels, block * all * w->width));
+}
+
+/* dh += d_state of this step . weight_hh, some columns of it. */
+static void product_task(void *ctx, int64_t block)
+{
+    const gradient *w = ctx;
+    const wk_rnn_run *r = w->r;
+    int64_t hidden = r->s.hidden, all = r->s.gates * hidden;
+    wk_mat a = {wk_rnn_at(r, w->d_state, time_of(w) * r->s.b * all), r->dtype, all, 1};
+    wk_mat c = {wk_rnn_at(r, w->dh, block * w->width), r->dtype, hidden, 1};
+    WK_ISA(wk_gemm_panel_run)
+    (r->s.b, panel_columns(w, block), all, a, wk_rnn_at(r, w->panels, block * all * w->width), c, true);
+}
+
 static wk_status run_steps(gradient *w)
 {
     const wk_rnn_run *r = w->r;
     const wk_rnn_sizes *s = &r->s;
-    const wk_tensor *weight;
-    int64_t all = s->gates * s->hidden;
-    WK_TRY(WK_ISA(wk_rnn_values)(r, w->layer, w->dir, WK_RNN_W_HH, &weight));
+    WK_TRY(WK_ISA(wk_rnn_values)(r, w->layer, w->dir, WK_RNN_W_HH, &w->weight));
+    w->width = WK_ISA(wk_gemm_panel_width)(r->dtype);
+    w->blocks = (s->hidden + w->width - 1) / w->width;
+    wk_tensor *panels =
+        WK_ISA(wk_rnn_new)(r, 3, (int64_t[]){w->blocks, s->gates * s->hidden, w->width}, false);
+    if (!panels)
+        return wk_error_status();
+    w->panels = wk_ptr(panels);
+    wk_parallel_for(w->blocks, pack_task, w);
     w->rows = TASK_VALUES / s->hidden + 1;
     for (w->step = s->t - 1; w->step >= 0; w->step--) {
         wk_parallel_for((s->b + w->rows - 1) / w->rows, rows_task, w);
-        wk_gemm_args g = {.m = s->b,
-                          .n = s->hidden,
-                          .k = all,
-                          .a = {wk_rnn_at(r, w->d_state, time_of(w) * s->b * all), r->dtype, all, 1},
-                          .b = {wk_ptr(weight), r->dtype, s->hidden, 1},
-                          .c = {w->dh, r->dtype, s->hidden, 1},
-                          .accumulate = true};
-        WK_TRY(multiply(&g));
+        wk_parallel_for(s->b ? w->blocks : 0, product_task, w);
     }
     return WK_OK;
 }

@@ -72,7 +72,7 @@ static void run_task(void *ctx, int64_t task)
 /* The first t rows of cos or sin, packed, in the compute type. */
 static const char *angles(const wk_tensor *t, int64_t rows)
 {
-    wk_tensor first = *t;
+    wk_tensor first = wk_tensor_local(t);
     first.shape[t->rank - 2] = rows;
     const wk_tensor *copy = WK_ISA(wk_compute_copy)(&first);
     return copy ? wk_ptr(copy) : NULL;

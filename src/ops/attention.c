@@ -8,7 +8,7 @@ double wk_sdpa_scale(const wk_sdpa_options *p, int64_t d)
 
 wk_tensor wk_sdpa_mask(const wk_tensor *mask, int64_t b, int64_t hq, int64_t s, int64_t t)
 {
-    wk_tensor m = *mask;
+    wk_tensor m = wk_tensor_local(mask);
     int64_t shape[4] = {b, hq, s, t};
     for (int d = 0; d < 4; d++) {
         int from = d - (4 - mask->rank);

@@ -12,7 +12,7 @@ wk_precision wk_matmul_precision(void) { return atomic_load(&precision); }
 /* t as a batch of matrices with the given leading dimensions; a vector becomes a row (or a column). */
 static wk_tensor as_matrices(const wk_tensor *t, bool vector_is_row, int rank, const int64_t *lead)
 {
-    wk_tensor v = *t;
+    wk_tensor v = wk_tensor_local(t);
     int own = t->rank == 1 ? 0 : t->rank - 2;
     int64_t rows = t->rank > 1 ? t->shape[t->rank - 2] : vector_is_row ? 1 : t->shape[0];
     int64_t cols = t->rank > 1 ? t->shape[t->rank - 1] : vector_is_row ? t->shape[0] : 1;

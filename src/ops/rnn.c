@@ -177,8 +177,8 @@ static wk_status infer_rnn_backward(wk_call *c)
     BIASES("0", "20") \
     LAYER("0_reverse", "20", "3", "5") \
     BIASES("0_reverse", "20") \
-    LAYER("1", "20", "10", "5") BIASES("1", "20") LAYER("1_reverse", "20", "10", "5") \
-        BIASES("1_reverse", "20")
+    LAYER("1", "20", "10", "5") \
+    BIASES("1", "20") LAYER("1_reverse", "20", "10", "5") BIASES("1_reverse", "20")
 #define BIG_LSTM BIG_LAYER("0", "260", "40", "65") BIG_LAYER("1", "260", "65", "65")
 #define BIG_GRU BIG_LAYER("0", "201", "40", "67")
 
@@ -224,8 +224,8 @@ SAMPLES(rnn_backward_samples, "x=T[4,2,3] dy=T[4,2,5] hidden=5" LSTM_5,
         "x=T[6,3,3] dy=T[6,3,10] hidden=5 layers=2 bidirectional=1 dropout=0.4 seed=9 training=1 h0=T[4,3,5] "
         "c0=T[4,3,5] "
         "dcn=T[4,3,5]" LSTM_BOTH_2,
-        "x=T[3,10,40] dy=T[3,10,65] hidden=65" BIG_LAYER("0", "260", "40", "65"),
-        "x=T[3,10,40] dy=T[3,10,67] mode=gru hidden=67" BIG_GRU,
+        "x=T[3,5,40] dy=T[3,5,65]:0.2..1 hidden=65" BIG_LAYER("0", "260", "40", "65"),
+        "x=T[3,5,40] dy=T[3,5,67]:0.2..1 mode=gru hidden=67" BIG_GRU,
         "x=T[0,2,3] y=T[0,2,5] reserve=u8[0] dy=T[0,2,5] hidden=5 training=1" LSTM_5,
         "x=T[4,0,3] y=T[4,0,5] reserve=u8[0] dy=T[4,0,5] hidden=5 training=1" LSTM_5);
 SAMPLES(rnn_backward_errors, "x=T[4,2,3] hidden=5" LSTM_5 " ! dy",

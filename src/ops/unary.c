@@ -315,7 +315,8 @@ wk_tensor *wk_fill(wk_device *device, wk_dtype dtype, int rank, const int64_t *s
     if (wk_pending() || need_shape("fill", rank, shape) != WK_OK)
         return NULL;
     wk_fill_params p = {.shape.n = rank, .dtype = (int64_t)dtype, .value = wk_scalar_of(value)};
-    memcpy(p.shape.v, shape, (size_t)rank * sizeof *shape);
+    if (rank > 0)
+        memcpy(p.shape.v, shape, (size_t)rank * sizeof *shape);
     return wk_call_run1(&(wk_call){.op = &wk_ops_unary[OP_fill], .params = &p, .device = device});
 }
 

@@ -2,8 +2,14 @@
 #include "ops/index.h"
 #include "ref.h"
 
+/* The id that stands for none. */
+static int64_t padding(wk_dtype d)
+{
+    return d == WK_U8 ? UINT8_MAX : d == WK_U32 ? UINT32_MAX : d == WK_I32 ? INT32_MAX : INT64_MAX;
+}
+
 /* For place i of `walk` (ids, or the slices that 1-D ids choose): its id, and the number of the element of big that
- * it leads to. False for the id that stands for none. A bad id is refused before: see all_inside. */
+ * it leads to. False for the id that stands for none. Bad ids were refused before: see inside. */
 static bool lead(const wk_call *c, const wk_tensor *big, const wk_tensor *walk, const wk_tensor *ids,
                  int64_t i, int64_t *j)
 {
@@ -18,7 +24,7 @@ static bool lead(const wk_call *c, const wk_tensor *big, const wk_tensor *walk, 
     *j = 0;
     for (int d = 0; d < big->rank; d++)
         *j = *j * big->shape[d] + (d == dim ? id : at[d]);
-    return id < (big->rank ? big->shape[dim] : 1);
+    return id != padding(ids->dtype);
 }
 
 /* The number in src of place i of ids, whose shape may be smaller. */
@@ -140,15 +146,11 @@ static wk_status run_scatter_backward(wk_call *c)
 /* Bad ids are for the fast one to report. */
 static const char *inside(const wk_call *c, const wk_tensor *ids, int64_t rank, const int64_t *shape)
 {
-    int64_t padding = ids->dtype == WK_U8    ? UINT8_MAX
-                      : ids->dtype == WK_U32 ? UINT32_MAX
-                      : ids->dtype == WK_I32 ? INT32_MAX
-                                             : INT64_MAX;
     int dim = wk_shape_dim((int)rank, WK_PARAMS(c, wk_index_params)->dim);
     int64_t size = rank ? shape[dim] : 1;
     for (int64_t i = 0; i < wk_count(ids); i++) {
         int64_t id = wk_ref_get_int(ids, i);
-        if (id < 0 || (id >= size && id != padding) || (id == padding && padding < size))
+        if (id != padding(ids->dtype) && (id < 0 || id >= size))
             return "it takes ids in range only";
     }
     return NULL;
