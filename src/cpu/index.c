@@ -401,8 +401,6 @@ static void run_task(void *ctx, int64_t task)
         u.next = i + 1 < end ? unit_at(p, i + 1).big : u.big;
         run_unit(p, u, panel);
     }
-    if (p->stream)
-        wk_stream_fence();
     wk_block_free(panel, bytes);
 }
 
