@@ -35,15 +35,16 @@ static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
 static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
 {
     bool grown = false;
+    REAL tops[ATTN_ROWS];
+    for (int x = 0; x < ATTN_ROWS; x++)
+        tops[x] = -INFINITY;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t x = 0; x < cols; x++)
+            tops[x] = w->s[j * ATTN_ROWS + x] > tops[x] ? w->s[j * ATTN_ROWS + x] : tops[x];
     for (int64_t x = 0; x < cols; x += ATTN_LANES) {
         REAL top[ATTN_LANES], sum[ATTN_LANES], *s = w->s + x;
-        for (int l = 0; l < ATTN_LANES; l++)
-            top[l] = -INFINITY;
-        for (int64_t j = 0; j < n; j++)
-            for (int l = 0; l < ATTN_LANES; l++)
-                top[l] = s[j * ATTN_ROWS + l] > top[l] ? s[j * ATTN_ROWS + l] : top[l];
         for (int l = 0; l < ATTN_LANES; l++) {
-            REAL was = w->top[x + l], now = top[l] * scale > was ? top[l] * scale : was;
+            REAL was = w->top[x + l], now = tops[x + l] * scale > was ? tops[x + l] * scale : was;
             grown |= now != was;
             w->top[x + l] = now;
             w->fix[x + l] = now != was ? R_EXP(was - now) : 1;

@@ -16,7 +16,7 @@
         const int64_t *as = in[0], *bs = in[1]; \
         int64_t *ys = out; \
         (void)params; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             int64_t a = as[i], b = bs[i]; \
             ys[i] = formula; \

@@ -6,7 +6,7 @@
         const REAL *as = in[0], *bs = in[1]; \
         REAL *ys = out; \
         (void)params; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL a = as[i], b = bs[i]; \
             ys[i] = formula; \
@@ -31,7 +31,7 @@
         const REAL *as = in[0], *bs = in[1], *dys = in[2]; \
         REAL *ds = out; \
         (void)params; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL a = as[i], b = bs[i], dy = dys[i]; \
             (void)a, (void)b, (void)dy; \

@@ -42,13 +42,4 @@ static inline wk_status wk_bad_id_status(const wk_call *c, const wk_tensor *ids,
                         (long long)wk_load_i64(ids->dtype, p), wk_shape_str(&text, ids->rank, place));
 }
 
-/* Whether all n ids are in [0, size). */
-static inline bool wk_ids_inside(const int64_t *ids, int64_t n, int64_t size)
-{
-    uint64_t outside = 0;
-    for (int64_t i = 0; i < n; i++)
-        outside |= (uint64_t)ids[i] >= (uint64_t)size;
-    return !outside;
-}
-
 #endif

@@ -12,17 +12,58 @@
 #include "stream.h"
 #include "strided.h"
 
-enum { CHUNK = 512, TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20, PANEL = 1 << 18 };
+enum {
+    CHUNK = 512, /* ids taken at a time */
+    BATCH = 64,  /* ids checked at a time */
+    TASK_ELEMENTS = 1 << 14,
+    STREAM_BYTES = 8 << 20,
+    PANEL = 1 << 18,    /* elements of a panel of sums */
+    PREFETCH = 8 << 10, /* bytes, at most, of a row that are asked for ahead */
+};
 
 typedef enum { GATHER, SCATTER, ADD, TAKE } action;
 enum { BIG, SMALL, IDS, PLACE, SIDES }; /* PLACE: of an id in the row-major order of ids, for messages */
 
-typedef void loop_fn(void *big, int64_t along, int64_t across, void *small, int64_t step, const int64_t *ids,
-                     int64_t n, bool holes);
+typedef int64_t loop_fn(void *big, int64_t along, int64_t across, void *small, int64_t step,
+                        const int64_t *ids, int64_t n, uint64_t limit, bool holes);
+typedef int64_t line_fn(void *big, void *small, const int64_t *ids, int64_t n, uint64_t limit,
+                        const char *next, bool stream);
 typedef struct {
     loop_fn *by_action[4];
+    line_fn *line_by_action[4]; /* NULL: there is none */
     void (*add_row)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n);
 } index_loops;
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static inline bool ids_inside(const int64_t *ids, int n, uint64_t limit)
+{
+    uint64_t outside = 0;
+    for (int i = 0; i < n; i++)
+        outside |= (uint64_t)ids[i] >= limit;
+    return !outside;
+}
+
+/* A cache line of elements at ids by gathering instructions, where these pay; false where not. */
+static inline bool gather_whole_line(void *line, size_t bytes, const void *big, const int64_t *ids,
+                                     bool stream)
+{
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    if (bytes == 4) {
+        __m256i low = _mm512_i64gather_epi32(_mm512_loadu_si512(ids), big, 4);
+        __m256i high = _mm512_i64gather_epi32(_mm512_loadu_si512(ids + 8), big, 4);
+        __m512i both = _mm512_inserti32x8(_mm512_castsi256_si512(low), high, 1);
+        if (stream)
+            _mm512_stream_si512(line, both);
+        else
+            _mm512_storeu_si512(line, both);
+        return true;
+    }
+#endif
+    (void)line, (void)bytes, (void)big, (void)ids, (void)stream;
+    return false;
+}
 
 #define T uint8_t
 #define FN(name) name##_u8
@@ -65,10 +106,10 @@ typedef struct {
     int64_t columns, across[SIDES]; /* lines that are walked side by side; 1 when each is walked by itself */
     bool by_rows;                   /* with ids the same for all columns */
     bool wide;                      /* f16 or bf16 to be added up in f32 */
-    bool stream;
-    int64_t width, blocks;   /* columns of a task; such blocks */
-    int64_t length, pieces;  /* ids of a task along dim; such pieces */
-    int64_t units, per_task; /* lines x blocks x pieces; how many to a task */
+    bool stream;                    /* small is written past the cache */
+    int64_t width, blocks;          /* columns of a task; such blocks */
+    int64_t length, pieces;         /* ids of a task along dim; such pieces */
+    int64_t units, per_task;        /* lines x blocks x pieces; how many to a task */
     wk_bad_id bad;
     atomic_bool no_memory;
 } plan;
@@ -78,10 +119,8 @@ typedef struct {
     char *big, *small;
     const char *ids;
     int64_t place, n, width;
+    const char *next; /* for prefetching: the line of big that comes after this one, if any */
 } unit;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static unit unit_at(const plan *p, int64_t i)
 {
@@ -102,19 +141,18 @@ static unit unit_at(const plan *p, int64_t i)
                   .width = least(p->width, p->columns - block * p->width)};
 }
 
-/* n ids as int64, checked: where they lie if they are that, else in buf. Those for none are negative, and
- * *holes says whether there are any; a bad one is noted and becomes none. */
-static const int64_t *load_ids(plan *p, const char *src, int64_t stride, int64_t place, int64_t place_step,
-                               int64_t n, int64_t *buf, bool *holes)
+/* n ids as int64: where they lie if they are that, else in buf. */
+static const int64_t *load_ids(const plan *p, const char *src, int64_t stride, int64_t n, int64_t *buf)
 {
-    const int64_t *ids = buf;
     if (p->id_dtype == WK_I64 && stride == 1)
-        ids = (const int64_t *)src;
-    else
-        WK_ISA(wk_block_load)(p->id_dtype, src, stride, buf, n);
-    *holes = !wk_ids_inside(ids, n, p->limit);
-    if (!*holes)
-        return ids;
+        return (const int64_t *)src;
+    WK_ISA(wk_block_load)(p->id_dtype, src, stride, buf, n);
+    return buf;
+}
+
+/* Those of n ids that are no places become -1, for none, in buf; a bad one is noted. */
+static void sift_ids(plan *p, const int64_t *ids, int64_t place, int64_t place_step, int64_t n, int64_t *buf)
+{
     int64_t padding = wk_id_padding(p->id_dtype);
     for (int64_t k = 0; k < n; k++) {
         bool inside = ids[k] >= 0 && ids[k] < p->limit;
@@ -122,32 +160,57 @@ static const int64_t *load_ids(plan *p, const char *src, int64_t stride, int64_t
             wk_bad_id_note(&p->bad, place + k * place_step);
         buf[k] = inside ? ids[k] : -1;
     }
+}
+
+/* The ids of n rows from place on, sifted where there is anything to sift. */
+static const int64_t *row_ids(plan *p, const char *src, int64_t place, int64_t n, int64_t *buf)
+{
+    const int64_t *ids = load_ids(p, src, p->along[IDS], n, buf);
+    if (ids_inside(ids, (int)n, (uint64_t)p->limit))
+        return ids;
+    sift_ids(p, ids, place, p->along[PLACE], n, buf);
     return buf;
 }
 
 /* ---- the three ways through a unit ---- */
 
+/* The CPU cannot foresee where ids lead; memory that will be used next is asked for ahead. */
+static void prefetch(const char *at, int64_t bytes)
+{
+    for (int64_t i = 0; i < least(bytes, PREFETCH); i += WK_LINE)
+        __builtin_prefetch(at + i, 0, 3);
+}
+
 /* Small's elements as f32 where they are to be added so; else as they are. */
-static void *widen(const plan *p, char *small, int64_t *step, int64_t n, float *buf)
+static char *widen(const plan *p, char *small, int64_t *step, int64_t n, float *buf)
 {
     if (!p->wide)
         return small;
     WK_ISA(wk_block_load)(p->dtype, small, *step, buf, n);
     *step = 1;
-    return buf;
+    return (char *)buf;
 }
 
 /* n ids that run along dim, or across it; big is reached through the two strides. */
-static void run_chunk(plan *p, unit u, char *big, int64_t along, int64_t across, int side_step, int64_t n)
+static void run_chunk(plan *p, unit u, char *big, int64_t along, int64_t across, int64_t bytes,
+                      const int64_t *strides, int64_t n)
 {
-    int64_t buf[CHUNK];
+    int64_t buf[CHUNK], step = strides[SMALL], done = 0;
     float values[CHUNK];
-    bool holes;
-    const int64_t *strides = side_step ? p->across : p->along;
-    int64_t step = strides[SMALL];
-    const int64_t *ids = load_ids(p, u.ids, strides[IDS], u.place, strides[PLACE], n, buf, &holes);
-    void *small = widen(p, u.small, &step, n, values);
-    p->loops->by_action[p->what](big, along, across, small, step, ids, n, holes);
+    const int64_t *ids = load_ids(p, u.ids, strides[IDS], n, buf);
+    loop_fn *loop = p->loops->by_action[p->what];
+    line_fn *line = p->loops->line_by_action[p->what];
+    char *small = widen(p, u.small, &step, n, values);
+    int64_t small_bytes = p->wide ? (int64_t)sizeof *values : p->bytes;
+    if (line && along == 1 && across == 0 && step == 1)
+        done = line(big, small, ids, n, (uint64_t)p->limit, u.next, p->stream);
+    else if (p->what != TAKE)
+        done = loop(big, along, across, small, step, ids, n, (uint64_t)p->limit, false);
+    if (done == n)
+        return;
+    sift_ids(p, ids + done, u.place + done * strides[PLACE], strides[PLACE], n - done, buf);
+    loop(big + done * across * bytes, along, across, small + done * step * small_bytes, step, buf, n - done,
+         (uint64_t)p->limit, true);
 }
 
 static unit moved(const plan *p, unit u, const int64_t *strides, int64_t by)
@@ -155,16 +218,17 @@ static unit moved(const plan *p, unit u, const int64_t *strides, int64_t by)
     u.small += by * strides[SMALL] * p->bytes;
     u.ids += by * strides[IDS] * (int64_t)wk_bytes(p->id_dtype);
     u.place += by * strides[PLACE];
+    u.next += by * p->bytes;
     return u;
 }
 
 /* One line, in chunks; the last first where the order asks for it. */
-static void run_line(plan *p, unit u, char *big, int64_t along)
+static void run_line(plan *p, unit u, char *big, int64_t along, int64_t bytes)
 {
     int64_t chunks = (u.n + CHUNK - 1) / CHUNK;
     for (int64_t i = 0; i < chunks; i++) {
         int64_t at = (p->what == TAKE ? chunks - 1 - i : i) * CHUNK;
-        run_chunk(p, moved(p, u, p->along, at), big, along, 0, 0, least(CHUNK, u.n - at));
+        run_chunk(p, moved(p, u, p->along, at), big, along, 0, bytes, p->along, least(CHUNK, u.n - at));
     }
 }
 
@@ -175,8 +239,20 @@ static void run_columns(plan *p, unit u, char *big, int64_t along, int64_t acros
         int64_t l = p->what == TAKE ? u.n - 1 - i : i;
         for (int64_t j = 0; j < u.width; j += CHUNK)
             run_chunk(p, moved(p, moved(p, u, p->along, l), p->across, j), big + j * across * bytes, along,
-                      across, 1, least(CHUNK, u.width - j));
+                      across, bytes, p->across, least(CHUNK, u.width - j));
     }
+}
+
+/* A packed row past the cache, while the row that comes after it is asked for. */
+static void stream_row(char *dst, const char *src, size_t bytes, const char *next)
+{
+    size_t i = least((int64_t)bytes, (int64_t)(-(uintptr_t)dst % WK_LINE));
+    memcpy(dst, src, i);
+    for (; i + WK_LINE <= bytes; i += WK_LINE) {
+        __builtin_prefetch(next + i, 0, 3);
+        wk_stream_line((unsigned char *)dst + i, (const unsigned char *)src + i);
+    }
+    memcpy(dst + i, src + i, bytes - i);
 }
 
 static void copy_row(const plan *p, char *dst, int64_t dst_step, const char *src, int64_t src_step, int64_t n)
@@ -184,42 +260,45 @@ static void copy_row(const plan *p, char *dst, int64_t dst_step, const char *src
     if (dst_step != 1)
         for (int64_t k = 0; k < n; k++)
             memcpy(dst + k * dst_step * p->bytes, src + k * src_step * p->bytes, (size_t)p->bytes);
-    else if (src_step != 1)
-        WK_ISA(wk_block_gather)((size_t)p->bytes, src, src_step, dst, n);
-    else if (p->stream)
-        wk_stream_copy((unsigned char *)dst, (const unsigned char *)src, (size_t)(n * p->bytes));
     else
-        memcpy(dst, src, (size_t)(n * p->bytes));
+        WK_ISA(wk_block_gather)((size_t)p->bytes, src, src_step, dst, n);
 }
 
-static void row(const plan *p, const unit *u, int64_t id, char *small)
+/* The row of small at one id; next is the id after it, or the same. */
+static void run_row(const plan *p, const unit *u, int64_t id, int64_t next, char *small)
 {
-    char *big = u->big + id * p->along[BIG] * p->bytes;
-    int64_t big_step = p->across[BIG], small_step = p->across[SMALL];
     static const int64_t zero;
+    int64_t pitch = p->along[BIG] * p->bytes, big_step = p->across[BIG], small_step = p->across[SMALL];
+    char *big = u->big + id * pitch;
+    if (id < 0) {
+        if (p->what == GATHER)
+            copy_row(p, small, small_step, (const char *)&zero, 0, u->width);
+        return;
+    }
+    if (p->stream && big_step == 1) {
+        stream_row(small, big, (size_t)(u->width * p->bytes), u->big + (next < 0 ? id : next) * pitch);
+        return;
+    }
+    if (big_step == 1 && next >= 0)
+        prefetch(u->big + next * pitch, u->width * p->bytes);
     if (p->what == ADD)
         p->loops->add_row(big, big_step, small, small_step, u->width);
     else if (p->what == SCATTER)
         copy_row(p, big, big_step, small, small_step, u->width);
-    else if (id >= 0)
-        copy_row(p, small, small_step, big, big_step, u->width);
     else
-        copy_row(p, small, small_step, (const char *)&zero, 0, u->width);
+        copy_row(p, small, small_step, big, big_step, u->width);
 }
 
 /* Rows: one id for a whole row of columns. */
 static void run_rows(plan *p, unit u)
 {
     int64_t buf[CHUNK];
-    bool holes;
     for (int64_t at = 0; at < u.n; at += CHUNK) {
         int64_t n = least(CHUNK, u.n - at);
         unit c = moved(p, u, p->along, at);
-        const int64_t *ids = load_ids(p, c.ids, p->along[IDS], c.place, p->along[PLACE], n, buf, &holes);
-        for (int64_t k = 0; k < n; k++) {
-            if (ids[k] >= 0 || p->what == GATHER)
-                row(p, &u, ids[k], c.small + k * p->along[SMALL] * p->bytes);
-        }
+        const int64_t *ids = row_ids(p, c.ids, c.place, n, buf);
+        for (int64_t k = 0; k < n; k++)
+            run_row(p, &u, ids[k], ids[k + 1 < n ? k + 1 : k], c.small + k * p->along[SMALL] * p->bytes);
     }
 }
 
@@ -247,7 +326,7 @@ static void run_wide_line(plan *p, unit u, float *panel)
 {
     int64_t step = p->along[BIG];
     WK_ISA(wk_block_load)(p->dtype, u.big, step, panel, p->size);
-    run_line(p, u, (char *)panel, 1);
+    run_line(p, u, (char *)panel, 1, sizeof *panel);
     for (int64_t i = 0; i < p->size; i += CHUNK) {
         uint16_t rounded[CHUNK];
         int64_t n = least(CHUNK, p->size - i);
@@ -271,12 +350,11 @@ static void run_wide_rows(plan *p, unit u, float *panel)
     enum { LOAD, SUM, STORE, PASSES };
     int64_t buf[CHUNK];
     float values[CHUNK];
-    bool holes;
     for (int pass = LOAD; pass < PASSES; pass++) {
         for (int64_t at = 0; at < u.n; at += CHUNK) {
             int64_t n = least(CHUNK, u.n - at);
             unit c = moved(p, u, p->along, at);
-            const int64_t *ids = load_ids(p, c.ids, p->along[IDS], c.place, p->along[PLACE], n, buf, &holes);
+            const int64_t *ids = row_ids(p, c.ids, c.place, n, buf);
             for (int64_t k = 0; k < n; k++) {
                 int64_t step = p->across[SMALL];
                 if (ids[k] < 0)
@@ -296,15 +374,14 @@ static void run_wide_rows(plan *p, unit u, float *panel)
 
 /* ---- tasks ---- */
 
-static void run_unit(plan *p, int64_t i, float *panel)
+static void run_unit(plan *p, unit u, float *panel)
 {
-    unit u = unit_at(p, i);
     if (p->wide)
         (p->columns == 1 ? run_wide_line : p->by_rows ? run_wide_rows : run_wide_columns)(p, u, panel);
     else if (p->by_rows)
         run_rows(p, u);
     else if (p->columns == 1)
-        run_line(p, u, u.big, p->along[BIG]);
+        run_line(p, u, u.big, p->along[BIG], p->bytes);
     else
         run_columns(p, u, u.big, p->along[BIG], p->across[BIG], p->bytes);
 }
@@ -318,8 +395,12 @@ static void run_task(void *ctx, int64_t task)
         atomic_store(&p->no_memory, true);
         return;
     }
-    for (int64_t i = task * p->per_task; i < (task + 1) * p->per_task && i < p->units; i++)
-        run_unit(p, i, panel);
+    int64_t end = least(p->units, (task + 1) * p->per_task);
+    for (int64_t i = task * p->per_task; i < end; i++) {
+        unit u = unit_at(p, i);
+        u.next = i + 1 < end ? unit_at(p, i + 1).big : u.big;
+        run_unit(p, u, panel);
+    }
     wk_block_free(panel, bytes);
 }
 

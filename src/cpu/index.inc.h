@@ -3,63 +3,124 @@
  * Each goes through n ids and works on the pairs
  *     small[k * step] and big[ids[k] * along + k * across]
  * so that one loop serves lines (across = 0: the ids run along the dim) and rows of neighbouring lines (across is
- * what lies between these). With holes a negative id stands for none. */
+ * what lies between these). It stops before the first id that is not in [0, limit) and returns how many it has
+ * done: looking at ids right where they are used costs less than a pass of its own. With holes ids are known to
+ * be good, and a negative one stands for none. */
 
-static inline void FN(gather_loop)(const T *restrict big, int64_t along, int64_t across, T *restrict small,
-                                   int64_t step, const int64_t *restrict ids, int64_t n, bool holes)
-{
-    for (int64_t k = 0; k < n; k++)
-        small[k * step] = holes && ids[k] < 0 ? 0 : big[ids[k] * along + k * across];
-}
+#define ARGUMENTS \
+    T *restrict big, int64_t along, int64_t across, T *restrict small, int64_t step, \
+        const int64_t *restrict ids, int64_t n, uint64_t limit, bool holes
 
-static inline void FN(scatter_loop)(T *restrict big, int64_t along, int64_t across, const T *restrict small,
-                                    int64_t step, const int64_t *restrict ids, int64_t n, bool holes)
+static inline int64_t FN(gather_loop)(ARGUMENTS)
 {
     for (int64_t k = 0; k < n; k++) {
-        if (!holes || ids[k] >= 0)
-            big[ids[k] * along + k * across] = small[k * step];
+        int64_t id = ids[k];
+        if (!holes && __builtin_expect((uint64_t)id >= limit, 0))
+            return k;
+        small[k * step] = holes && id < 0 ? 0 : big[id * along + k * across];
     }
+    return n;
 }
 
-static inline void FN(add_loop)(T *restrict big, int64_t along, int64_t across, const T *restrict small,
-                                int64_t step, const int64_t *restrict ids, int64_t n, bool holes)
+static inline int64_t FN(scatter_loop)(ARGUMENTS)
 {
     for (int64_t k = 0; k < n; k++) {
-        if (!holes || ids[k] >= 0)
-            big[ids[k] * along + k * across] += small[k * step];
+        int64_t id = ids[k];
+        if (!holes && __builtin_expect((uint64_t)id >= limit, 0))
+            return k;
+        if (!holes || id >= 0)
+            big[id * along + k * across] = small[k * step];
     }
+    return n;
 }
 
-/* From the last to the first: what is taken leaves a 0, so that only the last of equal ids gets it. */
-static inline void FN(take_loop)(T *restrict big, int64_t along, int64_t across, T *restrict small,
-                                 int64_t step, const int64_t *restrict ids, int64_t n, bool holes)
+static inline int64_t FN(add_loop)(ARGUMENTS)
 {
-    for (int64_t k = n - 1; k >= 0; k--) {
-        small[k * step] = 0;
-        if (holes && ids[k] < 0)
-            continue;
-        T *at = &big[ids[k] * along + k * across];
-        small[k * step] = *at;
-        *at = 0;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t id = ids[k];
+        if (!holes && __builtin_expect((uint64_t)id >= limit, 0))
+            return k;
+        if (!holes || id >= 0)
+            big[id * along + k * across] += small[k * step];
     }
+    return n;
 }
 
-/* The usual case, whole lines of packed memory, with constants in the place of strides. */
 #define LOOP(name) \
-    static void FN(name)(void *big, int64_t along, int64_t across, void *small, int64_t step, \
-                         const int64_t *ids, int64_t n, bool holes) \
+    static int64_t FN(name)(void *big, int64_t along, int64_t across, void *small, int64_t step, \
+                            const int64_t *ids, int64_t n, uint64_t limit, bool holes) \
     { \
-        if (along == 1 && across == 0 && step == 1 && !holes) \
-            FN(name##_loop)(big, 1, 0, small, 1, ids, n, false); \
-        else \
-            FN(name##_loop)(big, along, across, small, step, ids, n, holes); \
+        return holes ? FN(name##_loop)(big, along, across, small, step, ids, n, limit, true) \
+                     : FN(name##_loop)(big, along, across, small, step, ids, n, limit, false); \
     }
 
 LOOP(gather)
 LOOP(scatter)
 LOOP(add)
-LOOP(take)
-#undef LOOP
+
+/* The usual case, a line in packed memory, by cache lines of small. With each goes a prefetch of one line of `next`, the
+ * line of big that comes after: ids hit that in any order, which the CPU cannot foresee. Even spacing matters: in bursts
+ * neither prefetches nor streaming stores overlap with the rest. */
+static int64_t FN(gather_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n,
+                               uint64_t limit, const char *next, bool stream)
+{
+    enum { LANES = WK_LINE / sizeof(T) };
+    const T *restrict big = big_line;
+    T *restrict small = small_line;
+    int64_t k = least(n, (int64_t)(-(uintptr_t)small % WK_LINE / sizeof(T))); /* to the first whole line */
+    if (FN(gather)(big_line, 1, 0, small, 1, ids, k, limit, false) < k)
+        return 0;
+    for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
+        for (int64_t i = k; i < k + BATCH; i += LANES) {
+            _Alignas(WK_LINE) T values[LANES];
+            __builtin_prefetch(next + i * (int64_t)sizeof(T), 0, 3);
+            if (gather_whole_line(small + i, sizeof(T), big, ids + i, stream))
+                continue;
+            for (int j = 0; j < LANES; j++)
+                values[j] = big[ids[i + j]];
+            if (stream)
+                wk_stream_line((unsigned char *)(small + i), (const unsigned char *)values);
+            else
+                memcpy(small + i, values, WK_LINE);
+        }
+    }
+    return k + FN(gather)(big_line, 1, 0, small + k, 1, ids + k, n - k, limit, false);
+}
+
+static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n, uint64_t limit,
+                            const char *next, bool stream)
+{
+    enum { LANES = WK_LINE / sizeof(T) };
+    T *restrict big = big_line;
+    const T *restrict small = small_line;
+    int64_t k = 0;
+    (void)stream;
+    for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
+        for (int64_t i = k; i < k + BATCH; i += LANES) {
+            __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
+            for (int j = 0; j < LANES; j++)
+                big[ids[i + j]] += small[i + j];
+        }
+    }
+    return k + FN(add)(big_line, 1, 0, (T *)small_line + k, 1, ids + k, n - k, limit, false);
+}
+
+/* From the last to the first, with ids that may have holes: what is taken leaves a 0, so that only the last of
+ * equal ids gets it. */
+static int64_t FN(take)(void *big, int64_t along, int64_t across, void *small, int64_t step,
+                        const int64_t *ids, int64_t n, uint64_t limit, bool holes)
+{
+    T *from = big, *to = small;
+    (void)limit, (void)holes;
+    for (int64_t k = n - 1; k >= 0; k--) {
+        to[k * step] = 0;
+        if (ids[k] < 0)
+            continue;
+        to[k * step] = from[ids[k] * along + k * across];
+        from[ids[k] * along + k * across] = 0;
+    }
+    return n;
+}
 
 /* dst[k * dst_step] += src[k * src_step] */
 static void FN(add_row)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n)
@@ -75,7 +136,11 @@ static void FN(add_row)(void *dst, int64_t dst_step, const void *src, int64_t sr
     }
 }
 
-static const index_loops FN(loops) = {{FN(gather), FN(scatter), FN(add), FN(take)}, FN(add_row)};
+static const index_loops FN(loops) = {{FN(gather), FN(scatter), FN(add), FN(take)},
+                                      {[GATHER] = FN(gather_line), [ADD] = FN(add_line)},
+                                      FN(add_row)};
 
+#undef ARGUMENTS
+#undef LOOP
 #undef T
 #undef FN

@@ -14,6 +14,14 @@
 #define WK_ISA_JOIN(a, b) WK_ISA_JOIN2(a, b)
 #define WK_ISA(name) WK_ISA_JOIN(name, WK_ISA_NAME)
 
+/* Before a loop: its steps do not depend on each other, though the compiler cannot see that (an output may be the very
+ * same memory as an input). */
+#if defined(__clang__)
+#define WK_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define WK_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* Bytes of the widest vector of this level. */
 #if defined(__AVX512F__)
 #define WK_VEC_BYTES 64

@@ -30,13 +30,13 @@ static void FN(norm_line)(void *const *out, const void *const *in, int64_t line,
     const REAL *weight = (const REAL *)c->weight + first, *bias = (const REAL *)c->bias + first;
     FN(stats) s = FN(stats_of)(c, x, n);
     if (inner == 1) {
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) y[i] =
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] =
             ((x[i] - s.mean) * s.scale + s.shift) * weight[i] + bias[i];
         return;
     }
     for (int64_t k = 0; k < c->s.channels; k++, x += inner, y += inner) {
         REAL scale = s.scale * weight[k], shift = s.shift * weight[k] + bias[k];
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < inner; i++) y[i] = (x[i] - s.mean) * scale + shift;
+        WK_INDEPENDENT for (int64_t i = 0; i < inner; i++) y[i] = (x[i] - s.mean) * scale + shift;
     }
 }
 

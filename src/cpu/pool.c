@@ -7,7 +7,7 @@
 #include "wick/ops.h"
 #include "block.h"
 
-enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10 };
+enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10, POOL_SLACK = 16 };
 
 typedef struct {
     wk_pool_shape s;
@@ -15,6 +15,7 @@ typedef struct {
     wk_tensor *dx;
     const wk_tensor *indices;
     bool max, exclude_pad, stream;
+    bool pairs;             /* windows across as across_pairs takes them */
     wk_pool_window inner;   /* the results across whose windows lie in the row whole */
     const int64_t *counted; /* of each result across: elements that count */
     int64_t rows, per_task; /* of results, or of dx */
@@ -29,6 +30,20 @@ static inline char *pool_plane(const pool_plan *p, const wk_tensor *t, int64_t i
     int64_t elements = t == p->y ? p->s.h.out * p->s.w.out : p->s.h.in * p->s.w.in;
     return (char *)wk_ptr(t) + i * elements * (int64_t)wk_bytes(t->dtype);
 }
+
+/* Asks for the rows of x that come into the windows some rows of results later. They may lie behind x, where asking
+ * does no harm. */
+static inline void pool_prefetch(const pool_plan *p, const char *plane, int64_t row)
+{
+    enum { AHEAD = 8192, MOST = 4096, LINE = 64 };
+    int64_t bytes = p->s.w.in * (int64_t)wk_bytes(p->x->dtype), n = bytes * p->s.h.stride;
+    uintptr_t at = (uintptr_t)plane + (uintptr_t)(row * bytes + AHEAD);
+    for (int64_t i = 0; i < n && i < MOST; i += LINE)
+        __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+}
+
+/* Values that across_pairs needs for a row. */
+static inline int64_t pool_spare(const pool_plan *p) { return 2 * p->s.w.out + 4 * POOL_SLACK; }
 
 /* The windows that element i is in. */
 static inline wk_pool_window pool_windows_over(const wk_pool_dim *d, int64_t i)
@@ -123,6 +138,7 @@ static wk_status make_plan(wk_call *c, pool_plan *p, bool max)
     WK_TRY(wk_pool_shapes(c, &p->s));
     p->max = max;
     p->exclude_pad = o && o->exclude_pad;
+    p->inner = inner_windows(&p->s.w);
     p->x = wk_tensor_packed(c->in[0]);
     return p->x ? WK_OK : wk_error_status();
 }
@@ -135,11 +151,12 @@ static wk_status run_forward(wk_call *c, bool max)
     p.rows = p.s.planes * h->out;
     if (p.rows == 0)
         return WK_OK;
-    p.inner = inner_windows(w);
-    p.stream = is_large(c->out[0]);
+    p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
+    p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
-    return p.indices ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
-                     : run_bands(&p, pool_band, cost, 2 * w->in, w->out);
+    return p.indices
+               ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
+               : run_bands(&p, pool_band, cost, 2 * w->in + pool_spare(&p) + 3 * POOL_SLACK + 1, w->out);
 }
 
 static wk_status run_max_pool(wk_call *c) { return run_forward(c, true); }

@@ -4,7 +4,7 @@
  * for each result instead of kh * kw, and vectors all the way. */
 
 /* The larger; NaN when either is. */
-static inline REAL FN(larger)(REAL a, REAL b) { return (b > a) | (b != b) ? b : a; }
+static inline REAL FN(larger)(REAL a, REAL b) { return ((b > a) | (b != b)) ? b : a; }
 
 /* Row r of a plane as REAL: where it lies, or in buf. */
 static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t r, int64_t n, REAL *buf)
@@ -16,22 +16,36 @@ static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t 
     return buf;
 }
 
+/* The same place of two rows. */
+static inline REAL FN(both)(REAL a, REAL b, bool max) { return max ? FN(larger)(a, b) : a + b; }
+
+/* acc = a and b combined, and c too where it is not NULL; acc may be a. */
+__attribute__((always_inline)) static inline void FN(combine)(const REAL *a, const REAL *b, const REAL *c,
+                                                              REAL *acc, int64_t n, bool max)
+{
+    if (c) {
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] =
+            FN(both)(FN(both)(a[i], b[i], max), c[i], max);
+    } else {
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) acc[i] = FN(both)(a[i], b[i], max);
+    }
+}
+
 /* Rows [begin, end) of a plane combined to one, which is returned: it may be a row of the plane itself. */
-static const REAL *FN(fold_rows)(const pool_plan *p, const char *plane, wk_pool_window rows,
-                                 REAL *restrict acc, REAL *row)
+static const REAL *FN(fold_rows)(const pool_plan *p, const char *plane, wk_pool_window rows, REAL *acc,
+                                 REAL *row)
 {
     int64_t n = p->s.w.in, r = rows.begin + 1;
-    const REAL *first = FN(row_of)(p->x->dtype, plane, rows.begin, n, acc);
-    for (; r < rows.end; r++) {
-        const REAL *restrict a = r == rows.begin + 1 ? first : acc;
-        const REAL *restrict b = FN(row_of)(p->x->dtype, plane, r, n, row);
-        if (p->max) {
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] = FN(larger)(a[i], b[i]);
-        } else {
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) acc[i] = a[i] + b[i];
-        }
+    bool as_it_lies = wk_bytes(p->x->dtype) == sizeof(REAL);
+    const REAL *sum = FN(row_of)(p->x->dtype, plane, rows.begin, n, acc);
+    while (r < rows.end) {
+        const REAL *b = FN(row_of)(p->x->dtype, plane, r, n, row),
+                   *c = as_it_lies && r + 1 < rows.end ? b + n : NULL;
+        p->max ? FN(combine)(sum, b, c, acc, n, true) : FN(combine)(sum, b, c, acc, n, false);
+        sum = acc;
+        r += c ? 2 : 1;
     }
-    return rows.end - rows.begin > 1 ? acc : first;
+    return sum;
 }
 
 /* n windows that lie in the row whole: window o is x[o * stride .. o * stride + kernel). */
@@ -47,61 +61,122 @@ __attribute__((always_inline)) static inline void FN(across)(const REAL *restric
     }
 }
 
+/* The same for a stride of 2 and a kernel of 2 or 3: even and odd elements apart, so that the rest is plain vectors.
+ * All is rounded up to whole vectors: x is read and y written up to 2 * POOL_SLACK and POOL_SLACK values further. */
+__attribute__((always_inline)) static inline void FN(across_pairs)(const REAL *restrict x, REAL *restrict y,
+                                                                   int64_t n, bool three, bool max,
+                                                                   REAL *restrict spare)
+{
+    int64_t rounded = (n + POOL_SLACK - 1) / POOL_SLACK * POOL_SLACK;
+    REAL *restrict even = spare, *restrict odd = even + rounded + POOL_SLACK;
+    for (int64_t o = 0; o < rounded; o++) {
+        even[o] = x[2 * o];
+        odd[o] = x[2 * o + 1];
+    }
+    even[rounded] = x[2 * n];
+    even[n] = x[2 * n];
+    for (int64_t o = 0; o < rounded; o++) {
+        REAL v = FN(both)(even[o], odd[o], max);
+        y[o] = three ? FN(both)(v, even[o + 1], max) : v;
+    }
+}
+
 /* The usual windows with their sizes known to the compiler. */
-static void FN(across_any)(const REAL *x, REAL *y, int64_t n, int64_t kernel, int64_t stride, bool max)
+static void FN(across_any)(const REAL *x, REAL *y, int64_t n, int64_t kernel, int64_t stride, bool max,
+                           REAL *spare)
 {
     int64_t which = kernel < 8 && stride < 8 ? kernel * 8 + stride : 0;
     switch (which) {
-    case 2 * 8 + 2: max ? FN(across)(x, y, n, 2, 2, true) : FN(across)(x, y, n, 2, 2, false); break;
-    case 3 * 8 + 2: max ? FN(across)(x, y, n, 3, 2, true) : FN(across)(x, y, n, 3, 2, false); break;
+    case 2 * 8 + 2:
+        max ? FN(across_pairs)(x, y, n, false, true, spare) : FN(across_pairs)(x, y, n, false, false, spare);
+        break;
+    case 3 * 8 + 2:
+        max ? FN(across_pairs)(x, y, n, true, true, spare) : FN(across_pairs)(x, y, n, true, false, spare);
+        break;
     case 3 * 8 + 1: max ? FN(across)(x, y, n, 3, 1, true) : FN(across)(x, y, n, 3, 1, false); break;
     default: FN(across)(x, y, n, kernel, stride, max); break;
     }
 }
 
-/* One row of results from a row of column results; counted: rows that count in a mean. */
-static void FN(pool_row)(const pool_plan *p, const REAL *row, int64_t counted, REAL *y)
+/* Results [begin, end) of a row, whose windows are cut off by an end of it. */
+static void FN(edge)(const pool_plan *p, const REAL *row, int64_t counted, REAL *y, int64_t begin,
+                     int64_t end)
 {
     const wk_pool_dim *w = &p->s.w;
-    FN(across_any)
-    (row + p->inner.begin * w->stride - w->padding, y + p->inner.begin, p->inner.end - p->inner.begin,
-     w->kernel, w->stride, p->max);
-    for (int64_t o = 0; o < w->out; o++) {
-        if (o == p->inner.begin && p->inner.end > o)
-            o = p->inner.end;
-        if (o == w->out)
-            break;
+    for (int64_t o = begin; o < end; o++) {
         wk_pool_window part = wk_pool_window_of(w, o);
         FN(across)(row + part.begin, y + o, 1, part.end - part.begin, 1, p->max);
-    }
-    if (p->max)
-        return;
-    REAL whole = (REAL)(counted * w->kernel);
-    for (int64_t o = p->inner.begin; o < p->inner.end; o++)
-        y[o] /= whole;
-    for (int64_t o = 0; o < w->out; o++) {
-        if (o < p->inner.begin || o >= p->inner.end)
+        if (!p->max)
             y[o] /= (REAL)(counted * wk_pool_counted(w, o, p->exclude_pad));
     }
+}
+
+/* One row of results from a row of column results; counted: rows that count in a mean. */
+static void FN(pool_row)(const pool_plan *p, const REAL *row, int64_t counted, REAL *y, REAL *spare)
+{
+    const wk_pool_dim *w = &p->s.w;
+    int64_t begin = p->inner.begin, n = p->inner.end - begin;
+    FN(edge)(p, row, counted, y, 0, begin);
+    if (n > 0)
+        FN(across_any)
+    (row + begin * w->stride - w->padding, y + begin, n, w->kernel, w->stride, p->max, spare);
+    REAL whole = (REAL)(counted * w->kernel);
+    for (int64_t o = begin; o < begin + n && !p->max; o++)
+        y[o] /= whole;
+    FN(edge)(p, row, counted, y, begin + n, w->out);
 }
 
 /* A band of rows of results; rows are counted through all planes. */
 static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *buf)
 {
     const wk_pool_shape *s = &p->s;
-    REAL *acc = buf, *row = acc + s->w.in, *out = row + s->w.in;
-    bool direct = !p->stream && wk_bytes(p->y->dtype) == sizeof(REAL);
+    REAL *acc = buf, *row = acc + s->w.in + 2 * POOL_SLACK + 1, *spare = row + s->w.in,
+         *out = spare + pool_spare(p);
+    memset(acc + s->w.in, 0, (2 * POOL_SLACK + 1) * sizeof(REAL));
     char *y = (char *)wk_ptr(p->y) + begin * s->w.out * (int64_t)wk_bytes(p->y->dtype);
-    if (direct)
-        out = (REAL *)y;
     for (int64_t i = begin; i < end; i++) {
         const char *plane = pool_plane(p, p->x, i / s->h.out);
         int64_t oh = i % s->h.out;
+        pool_prefetch(p, plane, wk_pool_window_of(&s->h, oh).end);
         const REAL *folded = FN(fold_rows)(p, plane, wk_pool_window_of(&s->h, oh), acc, row);
-        FN(pool_row)(p, folded, wk_pool_counted(&s->h, oh, p->exclude_pad), out + (i - begin) * s->w.out);
+        FN(pool_row)
+        (p, folded, wk_pool_counted(&s->h, oh, p->exclude_pad), out + (i - begin) * s->w.out, spare);
     }
-    if (!direct)
-        WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y, (end - begin) * s->w.out, p->stream);
+    WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y, (end - begin) * s->w.out, p->stream);
+}
+
+/* The maximum so far and its place against x[o * stride], for n results; the first x is at place `at`. */
+__attribute__((always_inline)) static inline void FN(take_larger)(const REAL *restrict x, REAL *restrict y,
+                                                                  int64_t *restrict place, int64_t n,
+                                                                  int64_t stride, int64_t at)
+{
+    for (int64_t o = 0; o < n; o++) {
+        REAL v = x[o * stride];
+        bool take = (v > y[o]) | (v != v);
+        y[o] = take ? v : y[o];
+        place[o] = take ? at + o * stride : place[o];
+    }
+}
+
+/* One row of x, which begins at place `at` of the plane, into the maxima of a row of results: tap by tap for windows
+ * that lie in the row whole, so that it runs across the results. */
+static void FN(max_taps)(const pool_plan *p, const REAL *row, int64_t at, REAL *y, int64_t *place)
+{
+    const wk_pool_dim *w = &p->s.w;
+    int64_t begin = p->inner.begin, n = p->inner.end - begin, first = begin * w->stride - w->padding;
+    for (int64_t k = first; k < first + w->kernel && n > 0; k++) {
+        switch (w->stride) {
+        case 1: FN(take_larger)(row + k, y + begin, place + begin, n, 1, at + k); break;
+        case 2: FN(take_larger)(row + k, y + begin, place + begin, n, 2, at + k); break;
+        default: FN(take_larger)(row + k, y + begin, place + begin, n, w->stride, at + k); break;
+        }
+    }
+    for (int64_t edge = 0; edge < w->out - n; edge++) {
+        int64_t o = edge < begin ? edge : edge + n; /* the others, at both ends */
+        wk_pool_window part = wk_pool_window_of(w, o);
+        for (int64_t i = part.begin; i < part.end; i++)
+            FN(take_larger)(row + i, y + o, place + o, 1, 1, at + i);
+    }
 }
 
 /* The maximum of every window of one row of results and its place in the plane, the first of equal ones. */
@@ -113,17 +188,8 @@ static void FN(max_row)(const pool_plan *p, const char *plane, int64_t oh, REAL 
         y[o] = -INFINITY;
         place[o] = rows.begin * w->in + wk_pool_window_of(w, o).begin;
     }
-    for (int64_t r = rows.begin; r < rows.end; r++) {
-        const REAL *row = FN(row_of)(p->x->dtype, plane, r, w->in, buf);
-        for (int64_t o = 0; o < w->out; o++) {
-            wk_pool_window part = wk_pool_window_of(w, o);
-            for (int64_t i = part.begin; i < part.end; i++) {
-                bool take = (row[i] > y[o]) | (row[i] != row[i]);
-                place[o] = take ? r * w->in + i : place[o];
-                y[o] = take ? row[i] : y[o];
-            }
-        }
-    }
+    for (int64_t r = rows.begin; r < rows.end; r++)
+        FN(max_taps)(p, FN(row_of)(p->x->dtype, plane, r, w->in, buf), r * w->in, y, place);
 }
 
 /* A band of rows of results, maxima and their places. */

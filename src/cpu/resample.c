@@ -4,15 +4,17 @@
 #include "core/memory.h"
 #include "core/pool.h"
 #include "block.h"
+#include "stream.h"
 
-enum { TASK_ELEMENTS = 1 << 12, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10 };
+enum { TASK_ELEMENTS = 1 << 12, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10, AHEAD_BYTES = 4096 };
 
 typedef struct {
     wk_upsample_shape s;
-    const wk_tensor *x;         /* packed; dy in a gradient */
-    wk_tensor *y;               /* dx in a gradient */
-    const int64_t *h_lo, *w_lo; /* where each row and column of the result comes from */
-    const double *h_t, *w_t;    /* linear: how far it lies on the way to the next one */
+    const wk_tensor *x;           /* packed; dy in a gradient */
+    wk_tensor *y;                 /* dx in a gradient */
+    const int64_t *h_lo, *w_lo;   /* where each row and column of the result comes from */
+    const double *h_t, *w_t;      /* linear: how far it lies on the way to the next one */
+    const void *w_left, *w_right; /* linear: the columns' shares of both, of the compute type */
     const int64_t
         *h_first; /* gradient: the first row of the result that comes from row i of x or a later one */
     bool linear, stream;
@@ -58,22 +60,32 @@ static void spread_row(const plan *p, size_t bytes, const void *x, void *y)
     }
 }
 
-/* Rows of the result, each made once and repeated. */
+/* Rows of the result, each made once and repeated. Where rows are whole cache lines a large result is written row by
+ * row past the cache; else band by band, from a copy. */
 static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
 {
-    size_t bytes = wk_bytes(p->y->dtype), width = (size_t)p->s.w.out * bytes;
+    size_t bytes = wk_bytes(p->y->dtype), width = (size_t)p->s.w.out * bytes,
+           source = (size_t)p->s.w.in * bytes;
     char *y = (char *)wk_ptr(p->y) + (size_t)begin * width, *out = p->stream ? buf : y;
+    bool by_rows = p->stream && width % WK_LINE == 0 && (uintptr_t)y % WK_LINE == 0;
     int64_t last = -1;
     for (int64_t i = begin; i < end; i++) {
         int64_t from = i / p->s.h.out * p->s.h.in + p->h_lo[i % p->s.h.out];
-        char *to = out + (size_t)(i - begin) * width;
-        if (from == last)
+        const char *x = (const char *)wk_ptr(p->x) + (size_t)from * source;
+        char *to = by_rows ? out : out + (size_t)(i - begin) * width;
+        if (from != last) {
+            spread_row(p, bytes, x, to);
+            for (size_t k = 0; k < source && p->stream;
+                 k += WK_LINE) /* later rows; behind x it does no harm */
+                __builtin_prefetch((const void *)((uintptr_t)x + AHEAD_BYTES + k), 0, 2);
+        } else if (!by_rows) {
             memcpy(to, to - width, width);
-        else
-            spread_row(p, bytes, (const char *)wk_ptr(p->x) + (size_t)(from * p->s.w.in) * bytes, to);
+        }
+        if (by_rows)
+            WK_ISA(wk_block_copy)(to, y + (size_t)(i - begin) * width, width, true);
         last = from;
     }
-    if (p->stream)
+    if (p->stream && !by_rows)
         WK_ISA(wk_block_copy)(out, y, (size_t)(end - begin) * width, true);
 }
 
@@ -148,6 +160,19 @@ static const int64_t *make_first(const wk_call *c, const wk_upsample_dim *d, con
     return first;
 }
 
+static wk_status make_shares(const wk_call *c, plan *p)
+{
+    wk_tensor *t = wk_tensor_new(c->device, wk_stat_dtype(c->dtype), 2, (int64_t[]){2, p->s.w.out});
+    if (!t)
+        return wk_error_status();
+    char *left = wk_ptr(t), *right = left + p->s.w.out * (int64_t)wk_bytes(t->dtype);
+    c->dtype == WK_F64 ? shares_f64(p->w_t, p->s.w.out, left, right)
+                       : shares_f32(p->w_t, p->s.w.out, left, right);
+    p->w_left = left;
+    p->w_right = right;
+    return WK_OK;
+}
+
 static wk_status make_plan(wk_call *c, plan *p)
 {
     p->linear = strstr(c->op->name, "bilinear") != NULL;
@@ -156,7 +181,9 @@ static wk_status make_plan(wk_call *c, plan *p)
     p->x = wk_tensor_packed(c->in[0]);
     p->h_lo = p->x ? make_map(c, &p->s.h, p->s.align_corners, p->linear ? &p->h_t : NULL) : NULL;
     p->w_lo = p->h_lo ? make_map(c, &p->s.w, p->s.align_corners, p->linear ? &p->w_t : NULL) : NULL;
-    return p->w_lo ? WK_OK : wk_error_status();
+    if (!p->w_lo)
+        return wk_error_status();
+    return p->linear ? make_shares(c, p) : WK_OK;
 }
 
 static wk_status run_upsample(wk_call *c)

@@ -15,6 +15,7 @@ static inline const REAL *FN(row_of)(const wk_tensor *t, int64_t row, int64_t n,
 static void FN(bilinear_band)(const plan *p, int64_t begin, int64_t end, void *buf)
 {
     const wk_upsample_dim *h = &p->s.h, *w = &p->s.w;
+    const REAL *left = p->w_left, *right = p->w_right;
     REAL *low = buf, *high = low + w->in, *mixed = high + w->in, *out = mixed + w->in + 1;
     for (int64_t i = begin; i < end; i++, out += w->out) {
         int64_t plane = i / h->out, o = i % h->out, lo = p->h_lo[o];
@@ -27,7 +28,7 @@ static void FN(bilinear_band)(const plan *p, int64_t begin, int64_t end, void *b
         mixed[w->in] = mixed[w->in - 1];
         for (int64_t j = 0; j < w->out; j++) {
             int64_t at = p->w_lo[j];
-            out[j] = (REAL)(1 - p->w_t[j]) * mixed[at] + (REAL)p->w_t[j] * mixed[at + 1];
+            out[j] = left[j] * mixed[at] + right[j] * mixed[at + 1];
         }
     }
     int64_t n = (end - begin) * w->out;
@@ -53,6 +54,7 @@ static void FN(gather_rows)(const plan *p, int64_t plane, int64_t i, REAL *restr
 static void FN(grad_band)(const plan *p, int64_t begin, int64_t end, void *buf)
 {
     const wk_upsample_dim *h = &p->s.h, *w = &p->s.w;
+    const REAL *left = p->w_left, *right = p->w_right;
     REAL *acc = buf, *row = acc + w->out, *out = row + w->out;
     memset(out, 0, (size_t)((end - begin) * w->in) * sizeof(REAL));
     for (int64_t i = begin; i < end; i++, out += w->in) {
@@ -61,11 +63,20 @@ static void FN(grad_band)(const plan *p, int64_t begin, int64_t end, void *buf)
             out[p->w_lo[j]] += acc[j];
         for (int64_t j = 0; j < w->out && p->linear; j++) {
             int64_t lo = p->w_lo[j];
-            out[lo] += (REAL)(1 - p->w_t[j]) * acc[j];
-            out[lo + 1 < w->in ? lo + 1 : lo] += (REAL)p->w_t[j] * acc[j];
+            out[lo] += left[j] * acc[j];
+            out[lo + 1 < w->in ? lo + 1 : lo] += right[j] * acc[j];
         }
     }
     int64_t n = (end - begin) * w->in;
     char *dx = (char *)wk_ptr(p->y) + begin * w->in * (int64_t)wk_bytes(p->y->dtype);
     WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out - n, dx, n, p->stream);
+}
+
+/* Shares of the left and the right neighbour from how far each element lies on the way. */
+static void FN(shares)(const double *t, int64_t n, void *left, void *right)
+{
+    for (int64_t i = 0; i < n; i++) {
+        ((REAL *)left)[i] = (REAL)(1 - t[i]);
+        ((REAL *)right)[i] = (REAL)t[i];
+    }
 }

@@ -24,7 +24,7 @@ typedef struct {
         const numbers *p = params; \
         int64_t a = p->i[0], b = p->i[1]; \
         (void)a, (void)b; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             int64_t x = xs[i]; \
             ys[i] = formula; \

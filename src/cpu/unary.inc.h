@@ -9,7 +9,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i]; \
             ys[i] = formula; \
@@ -25,7 +25,7 @@
         const numbers *p = params; \
         REAL a = (REAL)p->f[0], b = (REAL)p->f[1], c = (REAL)p->f[2]; \
         (void)a, (void)b, (void)c; \
-        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++) \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
         { \
             REAL x = xs[i], dy = dys[i]; \
             (void)x, (void)dy; \
