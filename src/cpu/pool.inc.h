@@ -139,8 +139,10 @@ static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *
         int64_t oh = i % s->h.out;
         pool_prefetch(p, plane, wk_pool_window_of(&s->h, oh).end);
         const REAL *folded = FN(fold_rows)(p, plane, wk_pool_window_of(&s->h, oh), acc, row);
-        FN(pool_row)
-        (p, folded, wk_pool_counted(&s->h, oh, p->exclude_pad), out + (i - begin) * s->w.out, spare);
+        if (folded != acc && p->pairs) /* which reads further than the row goes */
+            folded = memcpy(acc, folded, (size_t)s->w.in * sizeof(REAL));
+        int64_t counted = wk_pool_counted(&s->h, oh, p->exclude_pad);
+        FN(pool_row)(p, folded, counted, out + (i - begin) * s->w.out, spare);
     }
     WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y, (end - begin) * s->w.out, p->stream);
 }
