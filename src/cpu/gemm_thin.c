@@ -54,7 +54,7 @@ ALWAYS_INLINE vf load_f16(const uint16_t *p)
 #elif defined(__F16C__)
     return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 #else
-    vf v;
+    vf v = {0};
     for (int i = 0; i < (int)(WK_VEC_BYTES / sizeof(float)); i++)
         v[i] = wk_f16_to_f32(p[i]);
     return v;
