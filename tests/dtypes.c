@@ -111,8 +111,11 @@ static void test_cast(wk_dtype dtype)
     }
     CHECK_EQ(wrong_up, 0);
     CHECK_EQ(wrong_back, 0);
-    for (int i = 0; i < N; i++) /* an odd step: all exponents, all kinds of fractions, ties among them */
-        floats[i] = wk_bits_float((uint32_t)i * 65521u + (uint32_t)(i & 3) * 0x1000u);
+    const uint32_t half = dtype == WK_F16 ? 0x1000 : 0x8000, below = 2 * half - 1; /* what is rounded away */
+    for (int i = 0; i < N; i++) { /* an odd step, to meet all exponents; ties, and one beside them */
+        uint32_t bits = (uint32_t)i * 65521u;
+        floats[i] = wk_bits_float(i % 2 ? bits : (bits & ~below) + half + (uint32_t)(i / 2 % 3) - 1);
+    }
     wk_tensor *f = wk_from_host(wk_cpu(), WK_F32, 1, shape, floats);
     CHECK_EQ(wk_to_host(wk_cast(f, dtype), back), WK_OK);
     for (int i = 0; i < N; i++) {

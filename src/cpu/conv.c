@@ -151,6 +151,7 @@ static conv_patches make_patches(const conv_window *w, const conv_axis *axis, co
     return (conv_patches){.dtype = w->dtype,
                           .data = w->data,
                           .offsets = offsets,
+                          .apart = axis[0].taps * axis[1].taps * axis[2].taps == 1,
                           .count = {axis[0].count, axis[1].count, axis[2].count},
                           .image = w->image,
                           .slab = axis[0].step * w->slab,

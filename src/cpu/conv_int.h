@@ -65,6 +65,7 @@ typedef struct {
     wk_dtype dtype;
     const char *data;
     const int64_t *offsets;
+    bool apart;       /* rows have nothing in common: one tap a channel */
     int64_t count[3]; /* result pixels */
     int64_t image, slab,
         row; /* from one image, slab and row of results to the next; pixels of a row are neighbours */

@@ -22,7 +22,7 @@ typedef void (*wk_gemm_pack_fn)(const void *ctx, int64_t p0, int64_t pn, int64_t
 
 /* C[m, n] = act(A[m, k] . B[k, n] + C * accumulate + row_bias[i] + col_bias[j]).
  * Computes in f64 when c.dtype is f64 and in f32 otherwise; a, b and c are of one dtype, except that c may be
- * f32 beside f16 or bf16 operands. Rounds once, at the end. m, n and k may be 0 (k = 0 gives bias alone). */
+ * f32 beside f16 or bf16 operands, or f16 or bf16 beside f32 ones. Rounds once, at the end. m, n and k may be 0 (k = 0 gives bias alone). */
 typedef struct {
     int64_t m, n, k;
     wk_mat a, b, c;

@@ -47,8 +47,8 @@ ALWAYS_INLINE void four_f16(f32x4 *v, const void *p)
 #ifdef __F16C__
     *v = (f32x4)_mm_cvtph_ps(_mm_loadl_epi64(p));
 #else
-    for (int i = 0; i < 4; i++)
-        (*v)[i] = one_f16((const uint16_t *)p + i);
+    const uint16_t *h = p;
+    *v = (f32x4){one_f16(h), one_f16(h + 1), one_f16(h + 2), one_f16(h + 3)};
 #endif
 }
 

@@ -54,10 +54,9 @@ static void copy_piece(const plan *p, int64_t outer, int64_t band)
     char *dst = p->dst + (offsets[DST] + begin * p->strides[DST][last]) * b;
     if (p->column >= 0)
         WK_ISA(wk_block_transpose)
-        (p->bytes, src, p->strides[SRC][last], dst, p->strides[DST][p->column], n, p->shape[p->column],
-         p->stream);
-    else
-        copy_run(p->bytes, src, p->strides[SRC][last], dst, p->strides[DST][last], n, p->stream);
+    (p->bytes, src, p->strides[SRC][last], dst, p->strides[DST][p->column], n, p->shape[p->column],
+     p->stream);
+    else copy_run(p->bytes, src, p->strides[SRC][last], dst, p->strides[DST][last], n, p->stream);
 }
 
 typedef struct {
@@ -123,7 +122,7 @@ void WK_ISA(wk_strided_copy)(int rank, const int64_t *shape, size_t bytes, const
     p.column = find_column(&p);
     p.stream = (size_t)count * bytes >= STREAM_BYTES && p.strides[DST][p.rank - 1] == 1;
     int64_t width = p.shape[p.rank - 1];
-    p.band = p.column >= 0 ? 128 / (int64_t)bytes : TASK_ELEMENTS;
+    p.band = p.column >= 0 ? 256 / (int64_t)bytes : TASK_ELEMENTS;
     p.bands = (width + p.band - 1) / p.band;
     int64_t deep = p.column >= 0 ? p.shape[p.column] : 1, outer = count / width / deep;
     int64_t piece = (width < p.band ? width : p.band) * deep;

@@ -1,14 +1,14 @@
 /* transpose.c: the transposing copy.
  *
- * Both sides of a transpose cannot run along memory at once. It is done in square tiles of two cache lines
- * a row: a tile is transposed into a buffer in the L1 cache, from where its rows are written out as whole
- * lines. Meanwhile the lines of a later tile are prefetched, into L2: rows that lie a power of two apart
- * share a set of the L1 cache, which could not hold them. */
+ * Both sides of a transpose cannot run along memory at once. It is done in tiles of one cache line of each row that
+ * is read and several of each row that is written: a tile is transposed into a buffer in the L1 cache, from where
+ * its rows are written out as whole lines. Meanwhile the lines of a later tile are prefetched, into L2: rows that lie a
+ * power of two apart share a set of the L1 cache, which could not hold them. */
 #include "block.h"
 #include "stream.h"
 
-enum { RUN = 2 * WK_LINE }; /* bytes of a row of a tile, before and after */
-enum { AHEAD = 2 };         /* how many tiles ahead to prefetch: one is too late by a little */
+enum { IN = WK_LINE, OUT = 4 * WK_LINE }; /* bytes of a row of a tile, before and after */
+enum { AHEAD = 2 };                       /* how many tiles ahead to prefetch: one is too late by a little */
 
 /* Both compilers have a shuffle of two vectors by constant indices, under two names. */
 #if defined(__clang__) || __GNUC__ >= 12
@@ -57,7 +57,7 @@ static inline vec8 high8(vec8 a, vec8 b) { return SHUFFLE(a, b, 1, 3); }
                 v[i] = w[i]; \
         } \
         for (int i = 0; i < LANES; i++) \
-            memcpy(dst + i * RUN, &v[i], 16); \
+            memcpy(dst + i * OUT, &v[i], 16); \
     }
 
 SQUARE(1)
@@ -74,10 +74,9 @@ SQUARE(8)
         enum { LANES = 16 / bytes }; \
         for (int64_t i = 0; i < rows; i += LANES, src += LANES * pitch) { \
             for (int64_t r = 0; ahead != 0 && r < LANES; r++) \
-                for (int64_t b = 0; b < RUN; b += WK_LINE) \
-                    __builtin_prefetch(src + r * pitch + ahead + b, 0, 2); \
+                __builtin_prefetch(src + r * pitch + ahead, 0, 2); \
             for (int64_t j = 0; j < cols; j += LANES) \
-                square##bytes(src + j * bytes, pitch, out + j * RUN + i * bytes); \
+                square##bytes(src + j * bytes, pitch, out + j * OUT + i * bytes); \
         } \
     }
 
@@ -101,10 +100,10 @@ static void transpose_tile(size_t bytes, const unsigned char *src, int64_t pitch
 static void transpose_edge(size_t bytes, const unsigned char *src, int64_t pitch, unsigned char *out,
                            int64_t rows, int64_t cols)
 {
-    _Alignas(WK_LINE) unsigned char in[RUN * RUN];
+    _Alignas(WK_LINE) unsigned char in[OUT * IN];
     for (int64_t i = 0; i < rows; i++)
-        memcpy(in + i * RUN, src + i * pitch, (size_t)cols * bytes);
-    transpose_tile(bytes, in, RUN, out, rows, cols, 0);
+        memcpy(in + i * IN, src + i * pitch, (size_t)cols * bytes);
+    transpose_tile(bytes, in, IN, out, rows, cols, 0);
 }
 
 /* Full rows, the common case, get moves of a fixed size. */
@@ -113,36 +112,37 @@ static void write_rows(const unsigned char *tile, unsigned char *dst, int64_t pi
 {
     if (stream)
         for (int64_t i = 0; i < rows; i++)
-            wk_stream_copy(dst + i * pitch, tile + i * RUN, run);
-    else if (run == RUN)
+            wk_stream_copy(dst + i * pitch, tile + i * OUT, run);
+    else if (run == OUT)
         for (int64_t i = 0; i < rows; i++)
-            memcpy(dst + i * pitch, tile + i * RUN, RUN);
+            memcpy(dst + i * pitch, tile + i * OUT, OUT);
     else
         for (int64_t i = 0; i < rows; i++)
-            memcpy(dst + i * pitch, tile + i * RUN, run);
+            memcpy(dst + i * pitch, tile + i * OUT, run);
 }
 
-/* How far from a tile the one to prefetch lies, in bytes: some tiles on in the same rows, or in the rows
+/* How far from a tile of these sides the one to prefetch lies, in bytes: some tiles on in the same rows, or in the rows
  * below where a matrix is too narrow for that; 0 for none. right and below are the columns and rows from
  * the tile on. */
-static int64_t prefetch_distance(int64_t side, int64_t right, int64_t below, int64_t cols, int64_t pitch)
+static int64_t prefetch_distance(int64_t high, int64_t wide, int64_t right, int64_t below, int64_t cols,
+                                 int64_t pitch)
 {
-    if (right >= (AHEAD + 1) * side)
-        return AHEAD * RUN;
-    return cols < (AHEAD + 1) * side && below >= 2 * side ? side * pitch : 0;
+    if (right >= (AHEAD + 1) * wide)
+        return AHEAD * IN;
+    return cols < (AHEAD + 1) * wide && below >= 2 * high ? high * pitch : 0;
 }
 
 void WK_ISA(wk_block_transpose)(size_t bytes, const void *src, int64_t src_rs, void *dst, int64_t dst_rs,
                                 int64_t rows, int64_t cols, bool stream)
 {
-    _Alignas(WK_LINE) unsigned char out[RUN * RUN];
-    const int64_t size = (int64_t)bytes, side = RUN / size, pitch = src_rs * size;
-    for (int64_t i = 0; i < rows; i += side)
-        for (int64_t j = 0; j < cols; j += side) {
-            int64_t m = rows - i < side ? rows - i : side, n = cols - j < side ? cols - j : side;
+    _Alignas(WK_LINE) unsigned char out[IN * OUT];
+    const int64_t size = (int64_t)bytes, high = OUT / size, wide = IN / size, pitch = src_rs * size;
+    for (int64_t i = 0; i < rows; i += high)
+        for (int64_t j = 0; j < cols; j += wide) {
+            int64_t m = rows - i < high ? rows - i : high, n = cols - j < wide ? cols - j : wide;
             const unsigned char *from = (const unsigned char *)src + i * pitch + j * size;
-            int64_t ahead = prefetch_distance(side, cols - j, rows - i, cols, pitch);
-            if (m == side && n == side)
+            int64_t ahead = prefetch_distance(high, wide, cols - j, rows - i, cols, pitch);
+            if (m == high && n == wide)
                 transpose_tile(bytes, from, pitch, out, m, n, ahead);
             else
                 transpose_edge(bytes, from, pitch, out, m, n);

@@ -36,7 +36,8 @@ static const char *tail_name(const void *params, int i, char *buf, size_t room)
     const wk_rnn_options *p = params;
     int per = p->bias ? 4 : 2, dirs = p->bidirectional ? 2 : 1;
     int layer = i / per / dirs;
-    if (i < 0 || layer >= p->layers || layer >= MAX_LAYERS)
+    int64_t layers = p->layers < 1 ? 1 : p->layers; /* a wrong number is for infer to tell */
+    if (i < 0 || layer >= layers || layer >= MAX_LAYERS)
         return NULL;
     snprintf(buf, room, "%s_l%d%s", kinds[i % per], layer, i / per % dirs ? "_reverse" : "");
     return buf;
@@ -195,8 +196,9 @@ SAMPLES(rnn_samples, "x=T[4,2,3] hidden=5" LSTM_5, "x=T[4,2,3] hidden=5 training
         "x=T[0,2,3] hidden=5" STATE_5 LSTM_5, "x=T[4,0,3] hidden=5 training=1" LSTM_5,
         "x=T[4,2,0] mode=tanh hidden=5" LAYER("0", "5", "0", "5") BIASES("0", "5"));
 SAMPLES(rnn_errors, "x=T[4,2,3] ! hidden", "hidden=5" LSTM_5 " ! x", "x=T[4,3] hidden=5" LSTM_5 " ! x",
-        "x=T[4,2,3] hidden=0 ! hidden", "x=T[4,2,3] hidden=9223372036854775807 ! hidden",
-        "x=T[4,2,3] hidden=5 layers=0 ! layers", "x=T[4,2,3] hidden=5 layers=9223372036854775807 ! layers",
+        "x=T[4,2,3] hidden=0" LSTM_5 " ! hidden", "x=T[4,2,3] hidden=9223372036854775807" LSTM_5 " ! hidden",
+        "x=T[4,2,3] hidden=5 layers=0" LSTM_5 " ! layers",
+        "x=T[4,2,3] hidden=5 layers=9223372036854775807" LSTM_5 " ! layers",
         "x=T[4,2,3] hidden=5 mode=cnn ! mode", "x=T[4,2,3] hidden=5 ! weight_ih_l0",
         "x=T[4,2,3] hidden=5" LAYER("0", "20", "3", "5") " ! bias_ih_l0",
         "x=T[4,2,3] hidden=5 layers=2" LSTM_5 " ! weight_ih_l1",
@@ -213,7 +215,7 @@ SAMPLES(rnn_errors, "x=T[4,2,3] ! hidden", "hidden=5" LSTM_5 " ! x", "x=T[4,3] h
         "x=T[4,2,3] hidden=5 dropout=1.5" LSTM_5 " ! dropout",
         "x=T[4,2,3] hidden=5 offset=-1" LSTM_5 " ! offset",
         "x=f32[4,2,3] hidden=5 bias=0 weight_ih_l0=f16[20,3] weight_hh_l0=f32[20,5] ! weight_ih_l0",
-        "x=i32[4,2,3] hidden=5 ! dtype");
+        "x=i32[4,2,3] hidden=5" LSTM_5 " ! dtype");
 SAMPLES(rnn_backward_samples, "x=T[4,2,3] dy=T[4,2,5] hidden=5" LSTM_5,
         "x=T[4,2,3] dy=T[4,2,5] dhn=T[1,2,5] dcn=T[1,2,5] hidden=5" STATE_5 LSTM_5,
         "x=T[4,2,3] dy=T[4,2,5] dhn=T[1,2,5] mode=gru hidden=5 h0=T[1,2,5]" GRU_5,
@@ -235,7 +237,8 @@ SAMPLES(rnn_backward_errors, "x=T[4,2,3] hidden=5" LSTM_5 " ! dy",
         "x=T[4,2,3] dy=T[4,2,5] dhn=T[2,2,5] hidden=5" LSTM_5 " ! dhn",
         "x=T[4,2,3] dy=T[4,2,5] dcn=T[1,2,4] hidden=5" LSTM_5 " ! dcn",
         "x=T[4,2,3] dy=T[4,2,5] dcn=T[1,2,5] mode=gru hidden=5" GRU_5 " ! dcn",
-        "x=T[4,2,3] dy=T[4,2,5] hidden=5 ! weight_ih_l0", "x=T[4,2,3] dy=T[4,2,5] hidden=-5 ! hidden");
+        "x=T[4,2,3] dy=T[4,2,5] hidden=5 ! weight_ih_l0",
+        "x=T[4,2,3] dy=T[4,2,5] hidden=-5" LSTM_5 " ! hidden");
 
 enum { OP_rnn, OP_rnn_backward };
 

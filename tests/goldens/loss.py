@@ -57,8 +57,8 @@ def huber_loss(i, p):
     "x=T[3,2,3] labels=i32[2,2]:{1,1,1,2} input_lengths=i32[2]:{2,3} label_lengths=i32[2]:{2,2} logits=1"])
 def ctc_loss(i, p):
     def loss(x):
-        return F.ctc_loss(x.log_softmax(-1) if p.logits else x, i.labels, i.input_lengths, i.label_lengths, p.blank or 0,
-                          "none", bool(p.zero_infinity))
+        x = x.log_softmax(-1) if p.logits else x
+        return F.ctc_loss(x, i.labels, i.input_lengths, i.label_lengths, p.blank or 0, "none", bool(p.zero_infinity))
     made = with_slope(loss, i.x, "loss")
     if torch.isinf(made["loss"]).any():
         del made["dx"]  # the slope of infinity

@@ -2,8 +2,8 @@
 
     python3 tests/goldens/make.py [--op NAME]
 
-Needs PyTorch and NumPy. Without --op all files are written anew, with it the file of that op's family. The
-same files come out each time on one version of PyTorch.
+Needs PyTorch and NumPy; the files here are of PyTorch 2.14. Without --op all of them are written anew, with it the
+file of that op's family. The same files come out each time on one version of PyTorch.
 
 The ops of a family stand in a module of its name beside this file, a function each: the reference, in f64, with
 PyTorch's op where it has one and the formula where it has not. Results are rounded once, to the output's dtype.

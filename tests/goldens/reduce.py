@@ -106,7 +106,8 @@ for name, largest in [("argmin", False), ("argmax", True)]:
 # ---- scan, sort ----
 
 
-@op("cumsum", ["x=T[9] dim=0", "x=T[2,0] dim=1", "x=T[3,4,5] dim=1", "x=T[3,4]:{1,nan,2,3,inf,1,2,-1,inf,-inf,0,1} dim=-1"], ints=INTS,
+@op("cumsum", ["x=T[9] dim=0", "x=T[2,0] dim=1", "x=T[3,4,5] dim=1",
+               "x=T[3,4]:{1,nan,2,3,inf,1,2,-1,inf,-inf,0,1} dim=-1"], ints=INTS,
     int_cases=["x=T[9] dim=0", "x=T[3,4,5] dim=1", "x=T[4]:{max,max,3,100} dim=0"])
 def cumsum(i, p):
     return i.x.cumsum(p.dim)
@@ -143,7 +144,8 @@ def sort(i, p):
     return i.x.gather(dim_of(p), order(i.x, dim_of(p), bool(p.descending)))
 
 
-@op("topk", ["x=T[9]:distinct k=4", "x=T[2,3]:distinct k=0", "x=T[3,4,2]:distinct k=2 dim=1", "x=T[2,3]:distinct k=3"], ints=INTS,
+@op("topk", ["x=T[9]:distinct k=4", "x=T[2,3]:distinct k=0", "x=T[3,4,2]:distinct k=2 dim=1",
+             "x=T[2,3]:distinct k=3"], ints=INTS,
     out={"indices": "u32"})
 def topk(i, p):
     y, at = torch.topk(i.x, p.k, dim_of(p))
@@ -154,7 +156,8 @@ def topk(i, p):
 
 
 @op("softmax", ["x=T[4,5]", "x=T[3,4,5] dim=1 mode=log", "x=T[2,7] mode=fast", "x=T[2,2,3,2] dims=1,2,3",
-                "x=T[2,3,4] dims=0,2 mode=log", "x=T[2,5]:-60..60", "x=T[2,3]:{-inf,1,2,nan,1,2}", "x=T[]", "x=T[3,0]", "x=T[0,3] mode=log"])
+                "x=T[2,3,4] dims=0,2 mode=log", "x=T[2,5]:-60..60", "x=T[2,3]:{-inf,1,2,nan,1,2}", "x=T[]",
+                "x=T[3,0]", "x=T[0,3] mode=log"])
 def softmax(i, p):
     dims = dims_of(i.x, p, -1)
     rest = [d for d in range(i.x.dim()) if d not in dims]
