@@ -54,9 +54,11 @@ ALWAYS_INLINE vf load_f16(const uint16_t *p)
 #elif defined(__F16C__)
     return (vf)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 #else
-    vf v = {0};
-    for (int i = 0; i < (int)(WK_VEC_BYTES / sizeof(float)); i++)
-        v[i] = wk_f16_to_f32(p[i]);
+    float lanes[WK_VEC_BYTES / sizeof(float)];
+    vf v;
+    for (size_t i = 0; i < WK_VEC_BYTES / sizeof(float); i++)
+        lanes[i] = wk_f16_to_f32(p[i]);
+    memcpy(&v, lanes, sizeof v);
     return v;
 #endif
 }

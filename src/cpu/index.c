@@ -9,6 +9,7 @@
 #include "core/memory.h"
 #include "core/pool.h"
 #include "ids.h"
+#include "sort.h"
 #include "stream.h"
 #include "strided.h"
 
@@ -269,12 +270,12 @@ static void run_row(const plan *p, const unit *u, int64_t id, int64_t next, char
 {
     static const int64_t zero;
     int64_t pitch = p->along[BIG] * p->bytes, big_step = p->across[BIG], small_step = p->across[SMALL];
-    char *big = u->big + id * pitch;
     if (id < 0) {
         if (p->what == GATHER)
             copy_row(p, small, small_step, (const char *)&zero, 0, u->width);
         return;
     }
+    char *big = u->big + id * pitch;
     if (p->stream && big_step == 1) {
         stream_row(small, big, (size_t)(u->width * p->bytes), u->big + (next < 0 ? id : next) * pitch);
         return;
@@ -302,82 +303,117 @@ static void run_rows(plan *p, unit u)
     }
 }
 
-/* ---- f16 and bf16 added up in f32: a panel of big as floats, from which the results are rounded once ---- */
+/* ---- f16 and bf16 added up in f32, from which the results are rounded once ---- */
 
-static void load_panel_row(const plan *p, const unit *u, int64_t id, float *panel)
+/* n elements of big, step apart, to floats and back. */
+static void load_sums(const plan *p, const char *big, int64_t step, float *sums, int64_t n)
 {
-    WK_ISA(wk_block_load)
-    (p->dtype, u->big + id * p->along[BIG] * p->bytes, p->across[BIG], panel + id * u->width, u->width);
+    WK_ISA(wk_block_load)(p->dtype, big, step, sums, n);
 }
 
-static void store_panel_row(const plan *p, const unit *u, int64_t id, const float *panel)
+static void store_sums(const plan *p, char *big, int64_t step, const float *sums, int64_t n)
 {
     uint16_t rounded[CHUNK];
-    char *big = u->big + id * p->along[BIG] * p->bytes;
+    for (int64_t i = 0; i < n; i += CHUNK) {
+        int64_t m = least(CHUNK, n - i);
+        WK_ISA(wk_block_store)(p->dtype, WK_COMPUTE_F32, sums + i, rounded, m, false);
+        copy_row(p, big + i * step * p->bytes, step, (const char *)rounded, 1, m);
+    }
+}
+
+/* sums: a line of big. */
+static void run_wide_line(plan *p, unit u, float *sums)
+{
+    load_sums(p, u.big, p->along[BIG], sums, p->size);
+    run_line(p, u, (char *)sums, 1, sizeof *sums);
+    store_sums(p, u.big, p->along[BIG], sums, p->size);
+}
+
+/* sums: a panel of big, as wide as the unit. */
+static void run_wide_columns(plan *p, unit u, float *sums)
+{
+    int64_t pitch = p->along[BIG] * p->bytes;
+    for (int64_t i = 0; i < p->size; i++)
+        load_sums(p, u.big + i * pitch, p->across[BIG], sums + i * u.width, u.width);
+    run_columns(p, u, (char *)sums, u.width, 1, sizeof *sums);
+    for (int64_t i = 0; i < p->size; i++)
+        store_sums(p, u.big + i * pitch, p->across[BIG], sums + i * u.width, u.width);
+}
+
+/* Rows: in the order of their ids those for one row of big come together, and it is loaded and stored once. */
+typedef struct {
+    plan *p;
+    const wk_pair64 *rows; /* ids and places, sorted */
+    int64_t n, chunks;
+} row_groups;
+
+enum { GROUPS = 32 }; /* rows of small to a task, those of the last group not counted */
+
+static void add_group(const plan *p, const unit *u, const wk_pair64 *rows, int64_t n)
+{
+    float sums[CHUNK], values[CHUNK];
+    char *big = u->big + (int64_t)rows[0].key * p->along[BIG] * p->bytes;
     for (int64_t j = 0; j < u->width; j += CHUNK) {
-        int64_t n = least(CHUNK, u->width - j);
-        WK_ISA(wk_block_store)(p->dtype, WK_COMPUTE_F32, panel + id * u->width + j, rounded, n, false);
-        copy_row(p, big + j * p->across[BIG] * p->bytes, p->across[BIG], (const char *)rounded, 1, n);
+        int64_t m = least(CHUNK, u->width - j);
+        char *to = big + j * p->across[BIG] * p->bytes;
+        load_sums(p, to, p->across[BIG], sums, m);
+        for (int64_t k = 0; k < n; k++) {
+            int64_t at = (int64_t)rows[k].place * p->along[SMALL] + j * p->across[SMALL];
+            load_sums(p, u->small + at * p->bytes, p->across[SMALL], values, m);
+            add_row_f32(sums, 1, values, 1, m);
+        }
+        store_sums(p, to, p->across[BIG], sums, m);
     }
 }
 
-/* A line: its elements lie along dim, which is where the panel's row lies too. */
-static void run_wide_line(plan *p, unit u, float *panel)
+static void run_groups(void *ctx, int64_t task)
 {
-    int64_t step = p->along[BIG];
-    WK_ISA(wk_block_load)(p->dtype, u.big, step, panel, p->size);
-    run_line(p, u, (char *)panel, 1, sizeof *panel);
-    for (int64_t i = 0; i < p->size; i += CHUNK) {
-        uint16_t rounded[CHUNK];
-        int64_t n = least(CHUNK, p->size - i);
-        WK_ISA(wk_block_store)(p->dtype, WK_COMPUTE_F32, panel + i, rounded, n, false);
-        copy_row(p, u.big + i * step * p->bytes, step, (const char *)rounded, 1, n);
+    const row_groups *g = ctx;
+    unit u = unit_at(g->p, task / g->chunks);
+    int64_t begin = task % g->chunks * GROUPS, end = least(g->n, begin + GROUPS), next;
+    for (int64_t i = begin; i < end; i = next) {
+        for (next = i + 1; next < g->n && g->rows[next].key == g->rows[i].key; next++) {
+        }
+        if (i == begin && i > 0 && g->rows[i].key == g->rows[i - 1].key)
+            continue; /* the end of another task's group */
+        add_group(g->p, &u, g->rows + i, next - i);
     }
 }
 
-static void run_wide_columns(plan *p, unit u, float *panel)
+static void run_wide_rows(plan *p)
 {
-    for (int64_t id = 0; id < p->size; id++)
-        load_panel_row(p, &u, id, panel);
-    run_columns(p, u, (char *)panel, u.width, 1, 4);
-    for (int64_t id = 0; id < p->size; id++)
-        store_panel_row(p, &u, id, panel);
-}
-
-/* Only the rows that ids name are touched: loaded (more than once does no harm), added to, stored. */
-static void run_wide_rows(plan *p, unit u, float *panel)
-{
-    enum { LOAD, SUM, STORE, PASSES };
+    size_t half = (size_t)p->n * sizeof(wk_pair64);
+    wk_pair64 *a = wk_block_alloc(2 * half), *b = a + p->n;
     int64_t buf[CHUNK];
-    float values[CHUNK];
-    for (int pass = LOAD; pass < PASSES; pass++) {
-        for (int64_t at = 0; at < u.n; at += CHUNK) {
-            int64_t n = least(CHUNK, u.n - at);
-            unit c = moved(p, u, p->along, at);
-            const int64_t *ids = row_ids(p, c.ids, c.place, n, buf);
-            for (int64_t k = 0; k < n; k++) {
-                int64_t step = p->across[SMALL];
-                if (ids[k] < 0)
-                    continue;
-                if (pass == LOAD)
-                    load_panel_row(p, &u, ids[k], panel);
-                else if (pass == STORE)
-                    store_panel_row(p, &u, ids[k], panel);
-                else
-                    add_row_f32(panel + ids[k] * u.width, 1,
-                                widen(p, c.small + k * p->along[SMALL] * p->bytes, &step, u.width, values), 1,
-                                u.width);
-            }
+    row_groups g = {.p = p};
+    uint64_t varies = 0;
+    if (!a) {
+        atomic_store(&p->no_memory, true);
+        return;
+    }
+    for (int64_t at = 0; at < p->n; at += CHUNK) {
+        int64_t n = least(CHUNK, p->n - at);
+        const char *src = p->data[IDS] + at * p->along[IDS] * (int64_t)wk_bytes(p->id_dtype);
+        const int64_t *ids = row_ids(p, src, at * p->along[PLACE], n, buf);
+        for (int64_t k = 0; k < n; k++) {
+            if (ids[k] < 0)
+                continue;
+            a[g.n++] = (wk_pair64){(uint64_t)ids[k], (uint64_t)(at + k)};
+            varies |= (uint64_t)ids[k] ^ a[0].key;
         }
     }
+    g.rows = WK_ISA(wk_sort64)(a, b, g.n, varies);
+    g.chunks = (g.n + GROUPS - 1) / GROUPS;
+    wk_parallel_for(p->units * g.chunks, run_groups, &g);
+    wk_block_free(a, 2 * half);
 }
 
 /* ---- tasks ---- */
 
-static void run_unit(plan *p, unit u, float *panel)
+static void run_unit(plan *p, unit u, float *sums)
 {
     if (p->wide)
-        (p->columns == 1 ? run_wide_line : p->by_rows ? run_wide_rows : run_wide_columns)(p, u, panel);
+        (p->columns == 1 ? run_wide_line : run_wide_columns)(p, u, sums);
     else if (p->by_rows)
         run_rows(p, u);
     else if (p->columns == 1)
@@ -390,8 +426,8 @@ static void run_task(void *ctx, int64_t task)
 {
     plan *p = ctx;
     size_t bytes = p->wide ? (size_t)(p->size * p->width) * sizeof(float) : 0;
-    float *panel = bytes ? wk_block_alloc(bytes) : NULL;
-    if (bytes && !panel) {
+    float *sums = bytes ? wk_block_alloc(bytes) : NULL;
+    if (bytes && !sums) {
         atomic_store(&p->no_memory, true);
         return;
     }
@@ -399,9 +435,9 @@ static void run_task(void *ctx, int64_t task)
     for (int64_t i = task * p->per_task; i < end; i++) {
         unit u = unit_at(p, i);
         u.next = i + 1 < end ? unit_at(p, i + 1).big : u.big;
-        run_unit(p, u, panel);
+        run_unit(p, u, sums);
     }
-    wk_block_free(panel, bytes);
+    wk_block_free(sums, bytes);
 }
 
 /* ---- planning ---- */
@@ -411,14 +447,19 @@ static void run_task(void *ctx, int64_t task)
 static void plan_columns(plan *p)
 {
     int last = p->rank - 1;
+    bool same_ids = true; /* on all lines */
     p->columns = 1;
     if (p->rank == 0 || p->strides[BIG][last] >= p->along[BIG] || p->shape[last] < 8)
+        return;
+    for (int d = 0; d < p->rank; d++)
+        same_ids &= p->strides[IDS][d] == 0;
+    p->by_rows = p->wide ? same_ids : p->strides[IDS][last] == 0 && p->what != TAKE;
+    if (p->wide && !p->by_rows && p->size > PANEL) /* a panel would be too large */
         return;
     p->rank--;
     p->columns = p->shape[last];
     for (int s = 0; s < SIDES; s++)
         p->across[s] = p->strides[s][last];
-    p->by_rows = p->across[IDS] == 0 && p->what != TAKE;
 }
 
 /* Reading may cut the ids of a line; writing must not, and cuts the columns finer instead. */
@@ -429,7 +470,7 @@ static void plan_cuts(plan *p)
     if (p->what == GATHER) {
         p->width = p->by_rows ? p->columns : least(p->columns, 1024);
         p->length = most(1, TASK_ELEMENTS / p->width);
-    } else if (p->columns > 1) {
+    } else if (p->columns > 1 && !(p->wide && p->by_rows)) {
         int64_t fit = p->wide ? most(32, PANEL / most(p->size, 1)) : 1024;
         p->width = least(least(fit, CHUNK), most(64, (p->columns / 8 + 31) / 32 * 32));
     }
@@ -492,7 +533,10 @@ static wk_status run_index(wk_call *c, action what, const wk_tensor *big, const 
     plan_cuts(&p);
     p.stream =
         p.by_rows && what == GATHER && p.across[SMALL] == 1 && wk_count(small) * p.bytes >= STREAM_BYTES;
-    wk_parallel_for((p.units + p.per_task - 1) / p.per_task, run_task, &p);
+    if (p.wide && p.by_rows)
+        run_wide_rows(&p);
+    else
+        wk_parallel_for((p.units + p.per_task - 1) / p.per_task, run_task, &p);
     if (p.no_memory)
         return wk_call_fail(c, WK_ERR_MEMORY, "y", "out of memory for %lld sums", (long long)p.size);
     return wk_bad_id_status(c, ids, &p.bad, p.size);
