@@ -33,7 +33,7 @@ typedef struct {
     /* Beside pack_b: takes n finished values of row i from column j0 on, in the compute type, in place of C, of which
      * only the dtype is looked at: f64 or not. */
     void (*store_c)(const void *ctx, int64_t i, int64_t j0, int64_t n, const void *v);
-    const void *pack_ctx; /* of all three */
+    const void *pack_ctx;            /* of all three */
     const void *row_bias, *col_bias; /* NULL or m, n values in the compute type */
     bool accumulate;                 /* add to what C holds */
     void (*act)(void *row, int64_t n,

@@ -7,17 +7,17 @@
 #define LINE_BLOCK 4096
 
 /* A function that adds up `term`, which may use i, over i < n. */
-#define LINE_SUM(name, arguments, term)                                                                              \
-    static inline REAL FN(name) arguments                                                                            \
-    {                                                                                                                \
-        double total = 0;                                                                                            \
-        for (int64_t at = 0; at < n; at += LINE_BLOCK) {                                                             \
-            int64_t end = n - at < LINE_BLOCK ? n : at + LINE_BLOCK;                                                 \
-            REAL sum = 0;                                                                                            \
-            _Pragma("omp simd reduction(+ : sum)") for (int64_t i = at; i < end; i++) sum += term;                   \
-            total += (double)sum;                                                                                    \
-        }                                                                                                            \
-        return (REAL)total;                                                                                          \
+#define LINE_SUM(name, arguments, term) \
+    static inline REAL FN(name) arguments \
+    { \
+        double total = 0; \
+        for (int64_t at = 0; at < n; at += LINE_BLOCK) { \
+            int64_t end = n - at < LINE_BLOCK ? n : at + LINE_BLOCK; \
+            REAL sum = 0; \
+            _Pragma("omp simd reduction(+ : sum)") for (int64_t i = at; i < end; i++) sum += term; \
+            total += (double)sum; \
+        } \
+        return (REAL)total; \
     }
 
 /* Functions that a file does not use are no defect of it. */

@@ -125,7 +125,8 @@ SAMPLES(train_samples, "x=T[4,3]",
         "x=T[3,2,40] weight=S[2] momentum=0.3 eps=0.01", "x=T[2,3,4,3,2] running_mean=S[3]",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] bias=S[2,3]",
         "x=T[4,2,3,3] mode=per_activation running_mean=S[2,3,3] running_var=S[2,3,3]:0.5..2",
-        "x=T[2,9,50,40]:99..101 bias=S[9]", "x=T[1,2,150,150]:-1..3", "x=T[70,33]", "x=T[0,3,4]", "x=T[2,0,4]");
+        "x=T[2,9,50,40]:99..101 bias=S[9]", "x=T[1,2,150,150]:-1..3", "x=T[70,33]", "x=T[0,3,4]",
+        "x=T[2,0,4]");
 SAMPLES(train_errors, "! x", "x=T[4] ! x", "x=T[2,1,1,1,1,1] ! x", "x=T[1,3] ! x",
         "x=T[4,3] weight=S[4] ! weight", "x=T[4,3] bias=S[3,1] ! bias",
         "x=T[4,3] running_var=S[2] ! running_var", "x=T[4,3] eps=-1 ! eps", "x=T[4,3] momentum=2 ! momentum",
