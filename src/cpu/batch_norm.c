@@ -19,7 +19,6 @@ enum {
     SHORT = 32,              /* planes shorter than this are joined */
     CHANNEL_BYTES = 1 << 20, /* of a channel that is done at one go */
     FEW_CHANNELS = 8,        /* too few to share among threads one by one */
-    STREAM_BYTES = 8 << 20,
 };
 
 typedef struct {
@@ -219,7 +218,7 @@ static void run_pieces(plan *p, piece_fn *fn)
 static wk_status walk(plan *p)
 {
     int64_t count = p->s.n * p->s.inner, bytes = (int64_t)wk_bytes(p->x->dtype) * (p->dy ? 2 : 1);
-    p->stream = p->y && count * p->s.c * (int64_t)wk_bytes(p->y->dtype) >= STREAM_BYTES;
+    p->stream = p->y && count * p->s.c * (int64_t)wk_bytes(p->y->dtype) >= WK_STREAM_BYTES;
     p->scratch = wk_bytes(p->x->dtype) < 4 ? PIECE * sizeof(float) * 2 : 0;
     if (p->measure && p->s.c >= FEW_CHANNELS && count * bytes <= CHANNEL_BYTES) {
         p->per_task = PIECE / (count + 1) + 1;

@@ -4,7 +4,7 @@
 #include "blocks.h"
 #include "walk.h"
 
-enum { TASK_BLOCKS = 16, STREAM_BYTES = 8 << 20 };
+enum { TASK_BLOCKS = 16 };
 
 typedef struct {
     const wk_blocks *b;
@@ -27,7 +27,7 @@ static void run_block(const plan *p, int64_t first, int64_t n)
         if (!b->out[k])
             continue;
         size_t bytes = wk_bytes(b->out[k]->dtype);
-        stream[k] = b->count * (int64_t)bytes >= STREAM_BYTES;
+        stream[k] = b->count * (int64_t)bytes >= WK_STREAM_BYTES;
         to[k] = (char *)wk_ptr(b->out[k]) + first * (int64_t)bytes;
         bool direct = !stream[k] && b->out[k]->dtype == wk_compute_dtype(b->out_compute[k]);
         out[k] = direct ? to[k] : out_buf[k];

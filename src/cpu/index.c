@@ -17,7 +17,6 @@ enum {
     CHUNK = 512, /* ids taken at a time */
     BATCH = 64,  /* ids checked at a time */
     TASK_ELEMENTS = 1 << 14,
-    STREAM_BYTES = 8 << 20,
     PANEL = 1 << 18,    /* elements of a panel of sums */
     PREFETCH = 8 << 10, /* bytes, at most, of a row that are asked for ahead */
 };
@@ -532,7 +531,7 @@ static wk_status run_index(wk_call *c, action what, const wk_tensor *big, const 
     plan_columns(&p);
     plan_cuts(&p);
     p.stream =
-        p.by_rows && what == GATHER && p.across[SMALL] == 1 && wk_count(small) * p.bytes >= STREAM_BYTES;
+        p.by_rows && what == GATHER && p.across[SMALL] == 1 && wk_count(small) * p.bytes >= WK_STREAM_BYTES;
     if (p.wide && p.by_rows)
         run_wide_rows(&p);
     else

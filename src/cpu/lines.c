@@ -1,20 +1,18 @@
 /* lines.c: the engine for ops that work along whole lines of a tensor. */
-#include "core/memory.h"
-#include "core/pool.h"
 #include "wick/ops.h"
+#include "bands.h"
 #include "block.h"
 #include "lines.h"
 #include "walk.h"
 
-enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20 };
+enum { TASK_ELEMENTS = 1 << 14 };
 
 /* Every tensor as [count lines] x [n]: a walk whose line i begins at element i * n. */
 typedef struct {
     wk_lines l;
     wk_walk walk[WK_LINE_TENSORS];
-    int64_t n, count, per_task;
+    int64_t n, count;
     bool stream;
-    atomic_bool no_memory;
 } plan;
 
 static void run_line(const plan *p, int64_t line, char *buf)
@@ -42,21 +40,10 @@ static void run_line(const plan *p, int64_t line, char *buf)
     }
 }
 
-static void run_task(void *ctx, int64_t task)
+static void run_lines(void *ctx, int64_t begin, int64_t end, void *buf)
 {
-    plan *p = ctx;
-    size_t bytes = (size_t)p->n * 8 * (size_t)(p->l.n_in + p->l.n_out);
-    _Alignas(64) char small[32 << 10];
-    char *buf = bytes <= sizeof small ? small : wk_block_alloc(bytes);
-    if (!buf) {
-        atomic_store(&p->no_memory, true);
-        return;
-    }
-    int64_t begin = task * p->per_task, end = begin + p->per_task < p->count ? begin + p->per_task : p->count;
     for (int64_t line = begin; line < end; line++)
-        run_line(p, line, buf);
-    if (buf != small)
-        wk_block_free(buf, bytes);
+        run_line(ctx, line, buf);
 }
 
 static wk_status run_trailing(const wk_lines *l)
@@ -74,11 +61,9 @@ static wk_status run_trailing(const wk_lines *l)
         p.walk[k].rank = wk_shape_coalesce(l->in[k]->rank, p.walk[k].shape, 1, strides);
         memcpy(p.walk[k].strides, strides[0], sizeof strides[0]);
     }
-    p.per_task = TASK_ELEMENTS / p.n + 1;
-    p.stream = l->n_out && p.n * p.count * (int64_t)wk_bytes(l->out[0]->dtype) >= STREAM_BYTES;
-    wk_parallel_for((p.count + p.per_task - 1) / p.per_task, run_task, &p);
-    return p.no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory for lines of %lld elements", (long long)p.n)
-                       : WK_OK;
+    p.stream = l->n_out && p.n * p.count * (int64_t)wk_bytes(l->out[0]->dtype) >= WK_STREAM_BYTES;
+    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out);
+    return WK_ISA(wk_bands_run)(p.count, TASK_ELEMENTS / p.n + 1, scratch, run_lines, &p);
 }
 
 /* The dims of a line, in their order, last: order[i] is where dim i of the result comes from. */

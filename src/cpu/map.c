@@ -4,7 +4,7 @@
 #include "map.h"
 #include "walk.h"
 
-enum { TASK_BLOCKS = 16, STREAM_BYTES = 8 << 20, GATHER_LIMIT = 1 << 16 };
+enum { TASK_BLOCKS = 16, GATHER_LIMIT = 1 << 16 };
 
 typedef struct {
     const wk_map *m;
@@ -92,7 +92,7 @@ wk_status WK_ISA(wk_map_run)(const wk_map *given)
         memcpy(w->strides, strides[0], sizeof w->strides);
         p.constant[k] = w->rank == 0 || (w->rank == 1 && w->strides[0] == 0);
     }
-    p.stream = p.count * (int64_t)wk_bytes(m->out->dtype) >= STREAM_BYTES;
+    p.stream = p.count * (int64_t)wk_bytes(m->out->dtype) >= WK_STREAM_BYTES;
     int64_t task = TASK_BLOCKS * WK_BLOCK;
     wk_parallel_for((p.count + task - 1) / task, run_task, &p);
     return WK_OK;

@@ -10,7 +10,7 @@
 #include "lines.h"
 #include "norm.h"
 
-enum { STREAM_BYTES = 8 << 20, MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21 };
+enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21 };
 
 typedef struct {
     wk_group_shape s;
@@ -155,7 +155,7 @@ static wk_status run_norm_backward(wk_call *c)
         return wk_error_status();
     p.parts = wk_ptr(parts);
     memset(p.parts, 0, (size_t)wk_count(parts) * sizeof(double));
-    p.stream = wk_count(p.x) * (int64_t)wk_bytes(c->dtype) >= STREAM_BYTES;
+    p.stream = wk_count(p.x) * (int64_t)wk_bytes(c->dtype) >= WK_STREAM_BYTES;
     if (wk_count(p.x) > 0)
         wk_parallel_for(p.chunks * p.c.s.groups, run_grad_task, &p);
     if (p.no_memory)

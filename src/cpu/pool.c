@@ -3,11 +3,11 @@
 #include "ops/pool.h"
 #include "core/families.h"
 #include "core/memory.h"
-#include "core/pool.h"
 #include "wick/ops.h"
+#include "bands.h"
 #include "block.h"
 
-enum { TASK_ELEMENTS = 1 << 14, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10, POOL_SLACK = 16 };
+enum { TASK_ELEMENTS = 1 << 14, POOL_SLACK = 16 };
 
 typedef struct {
     wk_pool_shape s;
@@ -18,10 +18,8 @@ typedef struct {
     bool pairs;             /* windows across as across_pairs takes them */
     wk_pool_window inner;   /* the results across whose windows lie in the row whole */
     const int64_t *counted; /* of each result across: elements that count */
-    int64_t rows, per_task; /* of results, or of dx */
-    size_t scratch;         /* bytes that a task needs */
+    int64_t rows;           /* of results, or of dx */
     _Atomic int64_t bad_index;
-    atomic_bool no_memory;
 } pool_plan;
 
 /* Plane i of x, y (or dy) or dx. */
@@ -88,37 +86,29 @@ static void max_grad_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
 typedef struct {
     pool_plan *p;
     band_fn *fn;
-} task_ctx;
+} band_ctx;
 
-static void run_task(void *ctx, int64_t task)
+static void run_band(void *ctx, int64_t begin, int64_t end, void *buf)
 {
-    const task_ctx *t = ctx;
-    pool_plan *p = t->p;
-    _Alignas(64) char small[STACK_BYTES];
-    char *buf = p->scratch <= sizeof small ? small : wk_block_alloc(p->scratch);
-    if (!buf) {
-        atomic_store(&p->no_memory, true);
-        return;
-    }
-    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
-    t->fn(p, begin, end, buf);
-    if (buf != small)
-        wk_block_free(buf, p->scratch);
+    const band_ctx *b = ctx;
+    b->fn(b->p, begin, end, buf);
 }
 
 /* Runs fn over bands of rows. A row costs about `cost` elements; a task needs scratch for `fixed` values and for
  * `each` more a row. */
 static wk_status run_bands(pool_plan *p, band_fn *fn, int64_t cost, int64_t fixed, int64_t each)
 {
-    p->per_task = TASK_ELEMENTS / (cost + 1) + 1;
-    if (p->per_task > p->rows)
-        p->per_task = p->rows;
-    p->scratch = (size_t)(fixed + each * p->per_task) * 8;
-    wk_parallel_for((p->rows + p->per_task - 1) / p->per_task, run_task, &(task_ctx){p, fn});
-    return p->no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory: %zu bytes for rows", p->scratch) : WK_OK;
+    int64_t per_task = TASK_ELEMENTS / (cost + 1) + 1;
+    if (per_task > p->rows)
+        per_task = p->rows;
+    size_t scratch = (size_t)(fixed + each * per_task) * 8;
+    return WK_ISA(wk_bands_run)(p->rows, per_task, scratch, run_band, &(band_ctx){p, fn});
 }
 
-static bool is_large(const wk_tensor *t) { return wk_count(t) * (int64_t)wk_bytes(t->dtype) >= STREAM_BYTES; }
+static bool is_large(const wk_tensor *t)
+{
+    return wk_count(t) * (int64_t)wk_bytes(t->dtype) >= WK_STREAM_BYTES;
+}
 
 /* ---- forward ---- */
 

@@ -2,11 +2,11 @@
 #include "ops/resample.h"
 #include "core/families.h"
 #include "core/memory.h"
-#include "core/pool.h"
+#include "bands.h"
 #include "block.h"
 #include "stream.h"
 
-enum { TASK_ELEMENTS = 1 << 12, STREAM_BYTES = 8 << 20, STACK_BYTES = 48 << 10, AHEAD_BYTES = 4096 };
+enum { TASK_ELEMENTS = 1 << 12, AHEAD_BYTES = 4096 };
 
 typedef struct {
     wk_upsample_shape s;
@@ -18,9 +18,7 @@ typedef struct {
     const int64_t
         *h_first; /* gradient: the first row of the result that comes from row i of x or a later one */
     bool linear, stream;
-    int64_t rows, per_task;
-    size_t scratch; /* bytes that a task needs */
-    atomic_bool no_memory;
+    int64_t rows;
 } plan;
 
 #include "real_f32.h"
@@ -94,24 +92,14 @@ static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
 typedef void band_fn(const plan *p, int64_t begin, int64_t end, void *buf);
 
 typedef struct {
-    plan *p;
+    const plan *p;
     band_fn *fn;
-} task_ctx;
+} band_ctx;
 
-static void run_task(void *ctx, int64_t task)
+static void run_band(void *ctx, int64_t begin, int64_t end, void *buf)
 {
-    const task_ctx *t = ctx;
-    plan *p = t->p;
-    _Alignas(64) char small[STACK_BYTES];
-    char *buf = p->scratch <= sizeof small ? small : wk_block_alloc(p->scratch);
-    if (!buf) {
-        atomic_store(&p->no_memory, true);
-        return;
-    }
-    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
-    t->fn(p, begin, end, buf);
-    if (buf != small)
-        wk_block_free(buf, p->scratch);
+    const band_ctx *b = ctx;
+    b->fn(b->p, begin, end, buf);
 }
 
 /* Runs fn over bands of the rows of y. A task needs scratch for `fixed` values and for its rows. */
@@ -119,11 +107,10 @@ static wk_status run_bands(plan *p, band_fn *fn, int64_t fixed)
 {
     int64_t width = p->y->shape[p->y->rank - 1];
     p->rows = wk_count(p->y) / width;
-    p->per_task = TASK_ELEMENTS / width + 1;
-    p->scratch = (size_t)(fixed + width * p->per_task) * 8;
-    p->stream = wk_count(p->y) * (int64_t)wk_bytes(p->y->dtype) >= STREAM_BYTES;
-    wk_parallel_for((p->rows + p->per_task - 1) / p->per_task, run_task, &(task_ctx){p, fn});
-    return p->no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory: %zu bytes for rows", p->scratch) : WK_OK;
+    p->stream = wk_count(p->y) * (int64_t)wk_bytes(p->y->dtype) >= WK_STREAM_BYTES;
+    int64_t per_task = TASK_ELEMENTS / width + 1;
+    size_t scratch = (size_t)(fixed + width * per_task) * 8;
+    return WK_ISA(wk_bands_run)(p->rows, per_task, scratch, run_band, &(band_ctx){p, fn});
 }
 
 /* ---- maps ---- */

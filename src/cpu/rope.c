@@ -2,9 +2,8 @@
 #include <float.h>
 #include "ops/rope.h"
 #include "core/families.h"
-#include "core/memory.h"
-#include "core/pool.h"
 #include "activation.h"
+#include "bands.h"
 #include "block.h"
 
 #include "real_f32.h"
@@ -12,7 +11,7 @@
 #include "real_f64.h"
 #include "rope.inc.h"
 
-enum { TASK_ELEMENTS = 1 << 15, STREAM_BYTES = 8 << 20, STACK_BYTES = 16 << 10 };
+enum { TASK_ELEMENTS = 1 << 15 };
 
 typedef void (*turn_fn)(const void *in, const void *cosines, const void *sines, void *out, int64_t r,
                         int sign);
@@ -22,11 +21,10 @@ typedef struct {
     const char *cos, *sin; /* packed, in the compute type: [b or 1, t, r] */
     wk_tensor *y;
     int64_t cos_b; /* values from one batch to the next, 0 where all share */
-    int64_t t, d, r, rows, per_task;
+    int64_t t, d, r, rows;
     int t_dim, sign;
     turn_fn turn;
     bool stream, direct_in, direct_out;
-    atomic_bool no_memory;
 } plan;
 
 /* Row `row` of the [b, ., .] rows; buf holds two rows in the compute type, for what is not that already. */
@@ -52,21 +50,10 @@ static void run_row(const plan *p, int64_t row, char *buf)
         WK_ISA(wk_block_store)(dtype, compute, out, to, p->d, p->stream);
 }
 
-static void run_task(void *ctx, int64_t task)
+static void run_rows(void *ctx, int64_t begin, int64_t end, void *buf)
 {
-    plan *p = ctx;
-    size_t bytes = (size_t)p->d * 16;
-    _Alignas(64) char small[STACK_BYTES];
-    char *buf = bytes <= sizeof small || (p->direct_in && p->direct_out) ? small : wk_block_alloc(bytes);
-    if (!buf) {
-        atomic_store(&p->no_memory, true);
-        return;
-    }
-    int64_t begin = task * p->per_task, end = begin + p->per_task < p->rows ? begin + p->per_task : p->rows;
     for (int64_t row = begin; row < end; row++)
-        run_row(p, row, buf);
-    if (buf != small)
-        wk_block_free(buf, bytes);
+        run_row(ctx, row, buf);
 }
 
 /* The first t rows of cos or sin, packed, in the compute type. */
@@ -101,13 +88,11 @@ static wk_status run_rope(wk_call *c)
     p.turn = compute == WK_COMPUTE_F64 ? (kind->interleaved ? pairs_f64 : halves_f64)
                                        : (kind->interleaved ? pairs_f32 : halves_f32);
     bool same = c->dtype == wk_compute_dtype(compute);
-    p.stream = wk_count(p.y) * (int64_t)wk_bytes(c->dtype) >= STREAM_BYTES;
+    p.stream = wk_count(p.y) * (int64_t)wk_bytes(c->dtype) >= WK_STREAM_BYTES;
     p.direct_in = same && (x->strides[3] == 1 || p.d == 1);
     p.direct_out = same && !p.stream;
-    p.per_task = TASK_ELEMENTS / p.d + 1;
-    wk_parallel_for((p.rows + p.per_task - 1) / p.per_task, run_task, &p);
-    return p.no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory for rows of %lld elements", (long long)p.d)
-                       : WK_OK;
+    size_t scratch = p.direct_in && p.direct_out ? 0 : (size_t)p.d * 16;
+    return WK_ISA(wk_bands_run)(p.rows, TASK_ELEMENTS / p.d + 1, scratch, run_rows, &p);
 }
 
 #define KIND(...) (&(const wk_rope_kind){__VA_ARGS__})

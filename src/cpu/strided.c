@@ -3,7 +3,7 @@
 #include "block.h"
 #include "strided.h"
 
-enum { TASK_ELEMENTS = 1 << 15, STREAM_BYTES = 8 << 20, SRC = 0, DST = 1 };
+enum { TASK_ELEMENTS = 1 << 15, SRC = 0, DST = 1 };
 
 /* The walk in the order of dst's memory: its smallest stride is the last dimension. */
 typedef struct {
@@ -120,7 +120,7 @@ void WK_ISA(wk_strided_copy)(int rank, const int64_t *shape, size_t bytes, const
     sort_dims(&p);
     p.rank = wk_shape_coalesce(p.rank, p.shape, 2, p.strides);
     p.column = find_column(&p);
-    p.stream = (size_t)count * bytes >= STREAM_BYTES && p.strides[DST][p.rank - 1] == 1;
+    p.stream = (size_t)count * bytes >= WK_STREAM_BYTES && p.strides[DST][p.rank - 1] == 1;
     int64_t width = p.shape[p.rank - 1];
     p.band = p.column >= 0 ? 256 / (int64_t)bytes : TASK_ELEMENTS;
     p.bands = (width + p.band - 1) / p.band;
