@@ -145,25 +145,31 @@ static void FN(merge)(const FN(fold) * f, ACC *acc, int64_t *place, ACC value, i
     }
 }
 
-/* The first place of the value (of its absolute value), which is there; NaN is found as NaN. Whole groups are looked
- * through with vectors before one is gone through element by element. */
+/* Whether the value, or the other one, is among GROUP elements; a NaN is found as NaN. Plain loops over a fixed count:
+ * vectors. */
+enum { FN(GROUP) = 64 };
+static bool FN(group_has)(const T *xs, T value, T other)
+{
+    int hit = 0;
+    if (T_NAN(value)) {
+        for (int i = 0; i < FN(GROUP); i++)
+            hit |= T_NAN(xs[i]);
+    } else {
+        for (int i = 0; i < FN(GROUP); i++)
+            hit |= (xs[i] == value) | (xs[i] == other);
+    }
+    return hit;
+}
+
+/* The first place of the value (or, of_abs, of its negative), which is there. */
 static int64_t FN(find)(const T *xs, int64_t n, T value, bool of_abs)
 {
-    enum { GROUP = 64 };
-    bool nan = T_NAN(value);
+    T other = of_abs ? -value : value;
     int64_t at = 0;
-    for (; at + GROUP <= n; at += GROUP) {
-        int hit = 0;
-        for (int i = 0; i < GROUP; i++) {
-            T x = of_abs ? T_ABS(xs[at + i]) : xs[at + i];
-            hit |= nan ? T_NAN(x) : x == value;
-        }
-        if (hit)
-            break;
-    }
+    while (at + FN(GROUP) <= n && !FN(group_has)(xs + at, value, other))
+        at += FN(GROUP);
     for (; at + 1 < n; at++) {
-        T x = of_abs ? T_ABS(xs[at]) : xs[at];
-        if (nan ? T_NAN(x) : x == value)
+        if (T_NAN(value) ? T_NAN(xs[at]) : xs[at] == value || xs[at] == other)
             break;
     }
     return at;
