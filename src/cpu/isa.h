@@ -22,8 +22,9 @@
 #define WK_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-/* An output of at least so many bytes will not be found in the cache by its reader: it is written past it. */
-#define WK_STREAM_BYTES (8 << 20)
+/* An output of at least so many bytes (most of a last-level cache) will not be found there by its reader: it is written
+ * past it. */
+#define WK_STREAM_BYTES (24 << 20)
 
 /* Bytes of the widest vector of this level. */
 #if defined(__AVX512F__)

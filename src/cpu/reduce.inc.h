@@ -187,6 +187,10 @@ static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
     int64_t place = -1;
     for (int64_t i = begin; i < end; i += BLOCK) {
         int64_t n = end - i < BLOCK ? end - i : BLOCK;
+        if (p->bf16_sum) {
+            acc += (ACC)row_sum_bf16(base + i * 2, n);
+            continue;
+        }
         const T *xs = WK_ISA(wk_walk_fetch)(&p->reduced, p->dtype, base, T_COMPUTE, i, n, buf);
         T value = r->fold->row(xs, n, c);
         if (!r->place)

@@ -13,12 +13,31 @@ typedef struct {
     int64_t outs, n;       /* results; elements of each */
     int64_t chunk, chunks; /* elements of a chunk; chunks of a result */
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
+    bool bf16_sum;         /* rows of packed bf16 to add up */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
     int64_t bytes; /* of an element of x */
     const char *data;
     wk_tensor *out, *indices;
 } reduce_plan;
+
+/* The sum of packed bf16 values, two at a time: the halves of a word are floats but for a shift and a mask, so that
+ * nothing is converted or stored on the way. */
+static float row_sum_bf16(const char *xs, int64_t n)
+{
+    float even = 0, odd = 0;
+#pragma omp simd reduction(+ : even, odd)
+    for (int64_t i = 0; i < n / 2; i++) {
+        uint32_t pair;
+        memcpy(&pair, xs + 4 * i, 4);
+        even += wk_bits_float(pair << 16);
+        odd += wk_bits_float(pair & 0xFFFF0000u);
+    }
+    uint16_t last = 0;
+    if (n % 2)
+        memcpy(&last, xs + 2 * (n - 1), 2);
+    return even + odd + wk_bf16_to_f32(last);
+}
 
 #include "real_f32.h"
 #define T float
@@ -113,6 +132,7 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     if (p.outs == 0)
         return WK_OK;
     plan_cuts(&p);
+    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 && p.reduced.rank == 1 && p.reduced.strides[0] == 1;
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
     case WK_COMPUTE_F64: return reduce_f64(&p, how, center);
