@@ -151,7 +151,7 @@ WK_API wk_tensor *wk_from_pointer(wk_device *device, wk_dtype dtype, int rank, c
 /* Writes the elements, packed, to host memory that holds wk_count(t) * wk_dtype_size(...) bytes. Waits for
  * the device. */
 WK_API wk_status wk_to_host(const wk_tensor *t, void *data);
-/* The tensor on another device; the same tensor, with a reference more, when it is there already. */
+/* The tensor on another device, packed; a view of it when it is there already. */
 WK_API wk_tensor *wk_to(const wk_tensor *t, wk_device *device);
 
 WK_API wk_dtype wk_dtype_of(const wk_tensor *t);
@@ -200,7 +200,8 @@ WK_API wk_status wk_force_impl(const char *name);
 
 /* ---- Hooks ---- */
 
-/* Called after every op of any thread with its name and implementation; NULL takes it away. */
+/* Called after every op of any thread with its name and implementation; NULL takes it away. To be changed while no
+ * op runs: fn and ctx are not changed together. */
 typedef void (*wk_trace_fn)(void *ctx, const char *op, const char *impl, double microseconds);
 WK_API void wk_set_trace(wk_trace_fn fn, void *ctx);
 /* Called with a line of text when wick has something to tell (a library that could not be loaded, ...). */
