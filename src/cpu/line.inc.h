@@ -25,7 +25,6 @@
 #pragma GCC diagnostic ignored "-Wunused-function"
 
 LINE_SUM(line_sum, (const REAL *x, int64_t n), x[i])
-LINE_SUM(line_sum_off, (const REAL *x, int64_t n, REAL c), x[i] - c)
 LINE_SUM(line_sum_sqr, (const REAL *x, int64_t n, REAL c), (x[i] - c) * (x[i] - c))
 LINE_SUM(line_sum_exp, (const REAL *x, int64_t n, REAL c), R_EXP(x[i] - c))
 LINE_SUM(line_dot, (const REAL *x, const REAL *y, int64_t n), x[i] * y[i])
