@@ -80,7 +80,7 @@ static void check_op(wk_device *device, const wk_op *op)
         for (int d = 0; d < WK_DTYPE_COUNT; d++) {
             if (!wk_check_takes(op, (wk_dtype)d) || !worth_checking(impls[i]->name))
                 continue;
-            wk_check_run(device, op, impls[i]->name, (wk_dtype)d, &r);
+            wk_check_run(device, op, impls[i]->name, (wk_dtype)d, false, &r);
             count(&r, "values");
             passed += r.passed;
         }

@@ -217,11 +217,12 @@ static void check_sample(wk_device *device, const wk_op *op, const char *impl, w
 
 bool wk_check_takes(const wk_op *op, wk_dtype dtype) { return op->dtypes >> dtype & 1; }
 
-void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, wk_check_result *r)
+void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, bool quick,
+                  wk_check_result *r)
 {
     *r = (wk_check_result){.op = op, .impl = impl, .dtype = dtype};
-    for (const char *const *text = op->samples; text && *text; text++) {
-        for (int layout = 0; layout < WK_LAYOUT_COUNT; layout++) {
+    for (const char *const *text = op->samples; text && *text && !(quick && text > op->samples); text++) {
+        for (int layout = 0; layout < (quick ? WK_LAYOUT_TRANSPOSED + 1 : WK_LAYOUT_COUNT); layout++) {
             if (wk_sample_has_layout(*text, (wk_layout)layout))
                 check_sample(device, op, impl, dtype, *text, (wk_layout)layout, r);
         }

@@ -32,7 +32,8 @@ typedef struct {
 } wk_check_result;
 
 /* Checks one op on a device with one implementation and dtype. */
-void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, wk_check_result *r);
+void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, bool quick,
+                  wk_check_result *r);
 
 /* Runs the op's error samples: each has to fail with its word. */
 void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r);

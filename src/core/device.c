@@ -2,9 +2,16 @@
 #include <string.h>
 #include "device.h"
 #include "error.h"
+#include "gpu/gpu.h"
 
-/* The best device first. */
-static wk_device *device_at(int i) { return i == 0 ? wk_cpu() : NULL; }
+/* The best device first, the CPU last. */
+static wk_device *device_at(int i)
+{
+    wk_device *gpu = wk_gpu_at(i);
+    if (gpu)
+        return gpu;
+    return i == 0 || wk_gpu_at(i - 1) ? wk_cpu() : NULL;
+}
 
 int wk_device_count(void)
 {
@@ -28,13 +35,17 @@ wk_device *wk_device_open(const char *name)
     }
     if (strcmp(name, "auto") == 0)
         return device_at(0);
+    if (strcmp(name, "cpu") == 0) /* without looking for GPUs */
+        return wk_cpu();
     wk_device *d = NULL;
     for (int i = 0; (d = device_at(i)) && strcmp(d->name, name) != 0; i++) {
     }
-    if (!d)
-        wk_fail(WK_ERR_DEVICE, "device_open: no device '%.40s' here; `wick info` lists the ones there are",
-                name);
-    return d;
+    if (d)
+        return d;
+    const char *why = wk_gpu_missing(name);
+    wk_fail(WK_ERR_DEVICE, "device_open: no device '%.40s' here%s%s; `wick info` lists the ones there are",
+            name, why ? ": " : "", why ? why : "");
+    return NULL;
 }
 
 const char *wk_device_name(const wk_device *device) { return device ? device->name : ""; }

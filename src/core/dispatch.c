@@ -287,6 +287,24 @@ static wk_status run_impl(wk_call *c)
     return status;
 }
 
+/* The order of work on several streams follows the order of the calls. */
+static wk_status order_streams(const wk_call *c)
+{
+    if (!c->device->table->stream)
+        return WK_OK;
+    for (int i = 0; i < WK_MAX_IN; i++) {
+        if (c->in[i])
+            WK_TRY(wk_storage_use(c->in[i]->storage));
+    }
+    for (int i = 0; i < WK_MAX_OUT; i++) {
+        if (c->out[i])
+            WK_TRY(wk_storage_use(c->out[i]->storage));
+    }
+    for (int i = 0; i < c->n_tail; i++)
+        WK_TRY(wk_storage_use(c->tail[i]->storage));
+    return WK_OK;
+}
+
 /* A packed output is made beside each given one that cannot be written in place, and copied over at the end. */
 static wk_status run_with_outputs(wk_call *c)
 {
@@ -304,6 +322,7 @@ static wk_status run_with_outputs(wk_call *c)
         }
     }
     WK_TRY(make_outputs(c));
+    WK_TRY(order_streams(c));
     WK_TRY(run_impl(c));
     const char *ran = last_impl;
     for (int i = 0; i < wk_op_outputs(c->op); i++) {

@@ -37,15 +37,15 @@ wk_isa_level wk_host_level(void)
     return host_level;
 }
 
-static void *host_alloc(wk_device *d, size_t bytes)
+static void *host_alloc(wk_device *d, size_t bytes, void **stream)
 {
-    (void)d;
+    (void)d, (void)stream;
     return wk_block_alloc(bytes);
 }
 
-static void host_free(wk_device *d, void *data, size_t bytes)
+static void host_free(wk_device *d, void *data, size_t bytes, void *stream)
 {
-    (void)d;
+    (void)d, (void)stream;
     wk_block_free(data, bytes);
 }
 
@@ -80,8 +80,14 @@ static void host_limit(wk_device *d, uint64_t bytes)
     wk_block_limit(bytes);
 }
 
-static const wk_device_table host_table = {host_alloc, host_free,  host_copy, host_copy,
-                                           host_sync,  host_stats, host_trim, host_limit};
+static const wk_device_table host_table = {.alloc = host_alloc,
+                                           .free = host_free,
+                                           .upload = host_copy,
+                                           .download = host_copy,
+                                           .sync = host_sync,
+                                           .stats = host_stats,
+                                           .trim = host_trim,
+                                           .limit = host_limit};
 static wk_device host = {.kind = WK_KIND_CPU, .name = "cpu", .table = &host_table};
 
 /* "AMD EPYC 9554" out of /proc/cpuinfo; "CPU" where that has none. */

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "families.h"
+#include "gpu/families.h"
 #include "host.h"
 #include "op.h"
 
@@ -66,6 +67,10 @@ static void build(void)
         add_impls(WK_KIND_CPU, *family);
     for (const wk_impl *const *family = wk_ref_families; *family; family++)
         add_impls(WK_KIND_CPU, *family);
+    for (const wk_impl *const *family = wk_gpu_families; *family; family++) {
+        add_impls(WK_KIND_ROCM, *family);
+        add_impls(WK_KIND_CUDA, *family);
+    }
 }
 
 void wk_ops_init(void)

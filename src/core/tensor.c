@@ -19,10 +19,24 @@ static void storage_drop(wk_storage *s)
     if (atomic_fetch_sub(&s->refs, 1) != 1)
         return;
     if (s->owned)
-        s->device->table->free(s->device, s->data, s->bytes);
+        s->device->table->free(s->device, s->data, s->bytes, atomic_load(&s->stream));
     if (s->release)
         s->release(s->ctx);
     wk_free(s);
+}
+
+wk_status wk_storage_use(wk_storage *s)
+{
+    wk_device *d = s->device;
+    if (!d->table->stream)
+        return WK_OK;
+    void *now = d->table->stream(d), *last = atomic_load(&s->stream);
+    if (last == now)
+        return WK_OK;
+    if (last)
+        WK_TRY(d->table->follow(d, last));
+    atomic_store(&s->stream, now);
+    return WK_OK;
 }
 
 /* ---- tensors ---- */
@@ -73,14 +87,15 @@ static wk_status check_new(const char *call, const wk_device *device, wk_dtype d
 wk_tensor *wk_tensor_new(wk_device *device, wk_dtype dtype, int rank, const int64_t *shape)
 {
     size_t bytes = (size_t)wk_shape_count(rank, shape) * wk_bytes(dtype);
-    void *data = device->table->alloc(device, bytes);
+    void *stream = NULL, *data = device->table->alloc(device, bytes, &stream);
     if (!data)
         return out_of_memory(bytes, device);
     wk_storage *s = storage_new(device, data, bytes, true);
     if (!s) {
-        device->table->free(device, data, bytes);
+        device->table->free(device, data, bytes, stream);
         return out_of_memory(sizeof *s, device);
     }
+    atomic_store(&s->stream, stream);
     return tensor_over(s, dtype, rank, shape);
 }
 
@@ -273,7 +288,7 @@ wk_status wk_to_host(const wk_tensor *t, void *data)
     const wk_tensor *p = wk_tensor_packed(t);
     wk_device *device = t->storage->device;
     wk_status status = wk_error_status();
-    if (p)
+    if (p && (status = wk_storage_use(p->storage)) == WK_OK)
         status = device->table->download(device, data, wk_ptr(p), (size_t)wk_count(t) * wk_bytes(t->dtype));
     wk_scope_end();
     return status;

@@ -15,6 +15,9 @@ typedef struct {
     void *data;
     size_t bytes;
     _Atomic uint64_t version;
+    /* Of a GPU: the stream whose work used it last. Another stream waits for that one before it uses it, and a freed
+     * block is that stream's to reuse. */
+    _Atomic(void *) stream;
     bool owned;
     void (*release)(void *ctx);
     void *ctx;
@@ -29,6 +32,9 @@ struct wk_tensor {
     int64_t offset;  /* of the first element in the storage */
     long scope_slot; /* where its scope keeps it, -1 for none */
 };
+
+/* Before work on the thread's stream uses the memory: waits, on the device, for the stream that used it last. */
+wk_status wk_storage_use(wk_storage *s);
 
 /* What an output has to be. */
 typedef struct {

@@ -37,51 +37,17 @@ INTEGER(clamp, x<a ? a : x> b ? b : x)
 INTEGER(affine, (int64_t)((uint64_t)x *(uint64_t)a + (uint64_t)b))
 #undef INTEGER
 
-/* A number of the call in the call's dtype, as the contract asks for affine; clamp's ends likewise. Given as an
- * integer it wraps into an integer dtype, given as a fraction it is cut. */
-static void number_of(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
-{
-    char element[8];
-    bool whole = s->f == (double)s->i && fabs(s->f) < 0x1p63;
-    if (wk_is_float(dtype) || !whole)
-        wk_store_f64(dtype, element, s->f);
-    else
-        wk_store_i64(dtype, element, s->i);
-    *f = wk_load_f64(dtype, element);
-    *i = wk_is_float(dtype) ? 0 : wk_load_i64(dtype, element);
-}
-
-/* Clamp's ends saturate instead: a bound outside the dtype's range leaves that end open. */
-static void bound_of(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
-{
-    *f = s->f;
-    *i = s->i;
-    if (wk_is_float(dtype))
-        number_of(dtype, s, f, i);
-}
-
-static void raw_number(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
-{
-    (void)dtype;
-    *f = s->f;
-    *i = s->i;
-}
-
-/* A formula for each compute type (NULL where the op takes none such), and how it sees its numbers. */
+/* A formula for each compute type (NULL where the op takes none such). */
 typedef struct {
     wk_block_fn fn[3];
-    void (*number)(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i);
 } unary_row;
 
 static wk_status run_map(wk_call *c)
 {
     const unary_row *row = c->impl->data;
-    const wk_unary_params *p = c->params;
     wk_compute compute = wk_dtypes[c->dtype].compute;
-    numbers n = {0};
-    const wk_scalar *given[3] = {p ? &p->a : NULL, p ? &p->b : NULL, p ? &p->c : NULL};
-    for (int i = 0; p && i < 3; i++)
-        row->number(c->dtype, given[i], &n.f[i], &n.i[i]);
+    numbers n;
+    wk_unary_numbers(c, n.f, n.i);
     wk_map m = {.in = {c->in[0], c->in[1]},
                 .in_compute = {compute, compute},
                 .n_in = c->in[1] ? 2 : 1,
@@ -170,7 +136,7 @@ static wk_status run_fill(wk_call *c)
         int64_t i;
         double f;
     } word;
-    number_of(c->dtype, &p->value, &f, &word.i);
+    wk_number_in(c->dtype, &p->value, &f, &word.i);
     if (wk_is_float(c->dtype))
         word.f = f;
     wk_compute compute = wk_is_float(c->dtype) ? WK_COMPUTE_F64 : WK_COMPUTE_I64;
@@ -197,16 +163,15 @@ static wk_status run_arange(wk_call *c)
 
 /* ---- the list ---- */
 
-#define ROW(name, integer, number) \
-    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, number}}, \
+#define ROW(name, integer) \
+    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}}}, \
         {#name "_backward", "simd", run_map, NULL, \
-         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, number}},
-#define FLOAT_ROW(name) ROW(name, NULL, raw_number)
+         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}}},
+#define FLOAT_ROW(name) ROW(name, NULL)
 
 const wk_impl WK_ISA(wk_cpu_unary)[] = {
     /* clang-format off */
-    ROW(neg, neg_i64, raw_number) ROW(abs, abs_i64, raw_number) ROW(sign, sign_i64, raw_number)
-    ROW(clamp, clamp_i64, bound_of) ROW(affine, affine_i64, number_of)
+    ROW(neg, neg_i64) ROW(abs, abs_i64) ROW(sign, sign_i64) ROW(clamp, clamp_i64) ROW(affine, affine_i64)
     FLOAT_ROW(exp) FLOAT_ROW(log) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(sqr) FLOAT_ROW(recip) FLOAT_ROW(sin)
     FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) FLOAT_ROW(relu)
     FLOAT_ROW(silu) FLOAT_ROW(sigmoid) FLOAT_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)

@@ -2,6 +2,36 @@
 #include "unary.h"
 #include "wick/elementwise.h"
 
+/* ---- the numbers of a call ---- */
+
+/* Given as an integer it wraps into an integer dtype, given as a fraction it is cut. */
+void wk_number_in(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
+{
+    char element[8];
+    bool whole = s->f == (double)s->i && fabs(s->f) < 0x1p63;
+    if (wk_is_float(dtype) || !whole)
+        wk_store_f64(dtype, element, s->f);
+    else
+        wk_store_i64(dtype, element, s->i);
+    *f = wk_load_f64(dtype, element);
+    *i = wk_is_float(dtype) ? 0 : wk_load_i64(dtype, element);
+}
+
+/* affine takes them in the dtype; so does clamp for floats, while for integers an end outside the dtype's range is
+ * open; the others take them as they are. */
+void wk_unary_numbers(const wk_call *c, double *f, int64_t *i)
+{
+    const wk_unary_params *p = c->params;
+    bool affine = strncmp(c->op->name, "affine", 6) == 0, clamp = strncmp(c->op->name, "clamp", 5) == 0;
+    for (int k = 0; k < 3; k++) {
+        const wk_scalar *s = !p ? NULL : k == 0 ? &p->a : k == 1 ? &p->b : &p->c;
+        f[k] = s ? s->f : 0;
+        i[k] = s ? s->i : 0;
+        if (s && (affine || (clamp && wk_is_float(c->dtype))))
+            wk_number_in(c->dtype, s, &f[k], &i[k]);
+    }
+}
+
 /* ---- checks and outputs ---- */
 
 static wk_status infer_same(wk_call *c)

@@ -56,4 +56,9 @@ typedef struct {
 /* Those with parameters: X(name). Their records are written out in unary.c. */
 #define WK_UNARY_WITH_PARAMS(X) X(leaky_relu) X(elu) X(clamp) X(power) X(powf) X(affine)
 
+/* A number of the call in the call's dtype, as the contract asks for affine and fill, for both kinds of compute type. */
+void wk_number_in(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i);
+/* The op's three numbers as its formula takes them. */
+void wk_unary_numbers(const wk_call *c, double *f, int64_t *i);
+
 #endif

@@ -1,0 +1,396 @@
+/* device.h: one language for hipRTC and NVRTC: threads and waves, f16 and bf16, mathematics, reductions. No vendor
+ * header is included: on AMD this file takes the place of hipRTC's own prelude, which would cost nine tenths of
+ * every compilation.
+ *
+ * From the host come WAVE (32 or 64 lanes) and WK_AMD or WK_NVIDIA. A kernel that is right for only one width is a bug.
+ *
+ * A kernel is a template over dtypes and small numbers that takes one struct of arguments, shared with the host:
+ *     template <class T, int LOG> DEVICE void softmax_rows(const softmax_args &a) { ... }
+ * and the host asks for one instance of it: INSTANCE(softmax_rows, softmax_args, 256, f16, 1). */
+#ifndef WK_KERNELS_DEVICE_H
+#define WK_KERNELS_DEVICE_H
+
+#include "types.h"
+
+/* ---- the two compilers ---- */
+
+#ifdef WK_AMD
+#define WK_ATTR(x) __attribute__((x))
+#define KERNEL extern "C" WK_ATTR(global)
+#define MEMBER inline WK_ATTR(device) WK_ATTR(always_inline)
+#define SHARED WK_ATTR(shared)
+#define CONSTANT static WK_ATTR(device) const
+#define BOUNDS(threads) WK_ATTR(amdgpu_flat_work_group_size(1, threads))
+#define PARAM(type) const type
+#define RESTRICT __restrict__
+#else
+#define KERNEL extern "C" __global__
+#define MEMBER inline __device__ __forceinline__
+#define SHARED __shared__
+#define CONSTANT static __device__ const
+#define BOUNDS(threads) __launch_bounds__(threads)
+#define PARAM(type) const __grid_constant__ type
+#define RESTRICT __restrict__
+#endif
+#define UNROLL _Pragma("unroll")
+#define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
+
+#define INSTANCE(name, kernel, args, threads, ...) \
+    KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+
+/* ---- threads ---- */
+
+#ifdef WK_AMD
+DEVICE u32 thread_id() { return __builtin_amdgcn_workitem_id_x(); }
+DEVICE u32 block_id() { return __builtin_amdgcn_workgroup_id_x(); }
+DEVICE u32 block_id_y() { return __builtin_amdgcn_workgroup_id_y(); }
+DEVICE u32 block_id_z() { return __builtin_amdgcn_workgroup_id_z(); }
+DEVICE u32 block_size() { return __builtin_amdgcn_workgroup_size_x(); }
+DEVICE u32 grid_blocks() { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
+DEVICE u32 grid_blocks_y() { return __builtin_amdgcn_grid_size_y(); }
+DEVICE void barrier()
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+#if WAVE == 64
+DEVICE u32 lane_id() { return __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
+#else
+DEVICE u32 lane_id() { return __builtin_amdgcn_mbcnt_lo(~0u, 0); }
+#endif
+/* The value of another lane of the wave; every lane takes part. */
+DEVICE u32 shuffle_word(u32 v, u32 from)
+{
+    return (u32)__builtin_amdgcn_ds_bpermute((int)(from * 4), (int)v);
+}
+/* A bit for every lane where p holds. */
+DEVICE u64 ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
+#else
+DEVICE u32 thread_id() { return threadIdx.x; }
+DEVICE u32 block_id() { return blockIdx.x; }
+DEVICE u32 block_id_y() { return blockIdx.y; }
+DEVICE u32 block_id_z() { return blockIdx.z; }
+DEVICE u32 block_size() { return blockDim.x; }
+DEVICE u32 grid_blocks() { return gridDim.x; }
+DEVICE u32 grid_blocks_y() { return gridDim.y; }
+DEVICE void barrier() { __syncthreads(); }
+DEVICE u32 lane_id() { return threadIdx.x & 31; }
+DEVICE u32 shuffle_word(u32 v, u32 from) { return __shfl_sync(0xffffffffu, v, from); }
+DEVICE u64 ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+#endif
+DEVICE u32 wave_id() { return thread_id() / WAVE; }
+DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
+DEVICE i64 global_threads() { return (i64)grid_blocks() * block_size(); }
+
+template <class A, class B> DEVICE A bit_cast(const B &b)
+{
+    static_assert(sizeof(A) == sizeof(B), "bit_cast between types of one size");
+    A a;
+    __builtin_memcpy(&a, &b, sizeof a);
+    return a;
+}
+
+template <int BYTES> struct shuffled;
+template <> struct shuffled<4> {
+    template <class T> static MEMBER T get(T v, u32 from)
+    {
+        return bit_cast<T>(shuffle_word(bit_cast<u32>(v), from));
+    }
+};
+template <> struct shuffled<8> {
+    template <class T> static MEMBER T get(T v, u32 from)
+    {
+        u64 u = bit_cast<u64>(v);
+        u64 lo = shuffle_word((u32)u, from), hi = shuffle_word((u32)(u >> 32), from);
+        return bit_cast<T>(hi << 32 | lo);
+    }
+};
+/* The value of lane `from` of the same wave (4 or 8 bytes); every lane of the wave takes part. */
+template <class T> DEVICE T shuffle(T v, u32 from) { return shuffled<sizeof(T)>::get(v, from); }
+template <class T> DEVICE T shuffle_xor(T v, u32 mask) { return shuffle(v, lane_id() ^ mask); }
+
+/* ---- dtypes ---- */
+
+typedef float f32;
+typedef double f64;
+struct f16 {
+    unsigned short bits;
+};
+struct bf16 {
+    unsigned short bits;
+};
+
+/* What a dtype computes in: float, double or i64, as on the CPU. */
+template <class T> struct acc_of {
+    typedef i64 type;
+    static const bool is_float = false;
+};
+template <> struct acc_of<f32> {
+    typedef f32 type;
+    static const bool is_float = true;
+};
+template <> struct acc_of<f16> : acc_of<f32> {
+};
+template <> struct acc_of<bf16> : acc_of<f32> {
+};
+template <> struct acc_of<f64> {
+    typedef f64 type;
+    static const bool is_float = true;
+};
+template <class T> using acc = typename acc_of<T>::type;
+
+DEVICE f32 from_f16(f16 h)
+{
+#ifdef WK_AMD
+    return (f32)bit_cast<_Float16>(h);
+#else
+    f32 f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h.bits));
+    return f;
+#endif
+}
+
+DEVICE f16 to_f16(f32 f)
+{
+#ifdef WK_AMD
+    return bit_cast<f16>((_Float16)f);
+#else
+    f16 h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
+    return h;
+#endif
+}
+
+DEVICE f32 from_bf16(bf16 h) { return bit_cast<f32>((u32)h.bits << 16); }
+
+/* To nearest even; a NaN stays a quiet NaN. */
+DEVICE bf16 to_bf16(f32 f)
+{
+#ifdef WK_NVIDIA
+    bf16 h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
+    return h;
+#else
+    u32 u = bit_cast<u32>(f);
+    u32 rounded = (u + 0x7FFF + ((u >> 16) & 1)) >> 16, nan = (u >> 16) | 0x40;
+    return {(unsigned short)((u & 0x7FFFFFFF) > 0x7F800000 ? nan : rounded)};
+#endif
+}
+
+/* The double as a float that, rounded to a narrower type, gives what rounding once would: inexact results are made
+ * odd. */
+DEVICE f32 to_f32_odd(f64 d)
+{
+    f32 f = (f32)d;
+    u32 u = bit_cast<u32>(f);
+    if ((f64)f == d || f != f || (u & 0x7FFFFFFF) == 0x7F800000 || (u & 1))
+        return f;
+    bool grew = __builtin_fabs((f64)f) > __builtin_fabs(d);
+    return bit_cast<f32>(grew ? u - 1 : u + 1);
+}
+
+/* Float to integer as the contract has it: cut, saturated; NaN becomes 0. */
+DEVICE i64 saturate(f64 d, f64 lo, f64 hi)
+{
+    if (d != d)
+        return 0;
+    if (d <= lo)
+        return lo <= -0x1p63 ? (i64)(1ull << 63) : (i64)lo;
+    if (d >= hi)
+        return hi >= 0x1p63 ? (i64)(~0ull >> 1) : (i64)hi;
+    return (i64)d;
+}
+
+template <class T> struct range_of;
+template <> struct range_of<u8> {
+    static constexpr f64 lo = 0, hi = 255;
+};
+template <> struct range_of<u32> {
+    static constexpr f64 lo = 0, hi = 4294967295.0;
+};
+template <> struct range_of<i16> {
+    static constexpr f64 lo = -32768, hi = 32767;
+};
+template <> struct range_of<i32> {
+    static constexpr f64 lo = -2147483648.0, hi = 2147483647.0;
+};
+template <> struct range_of<i64> {
+    static constexpr f64 lo = -0x1p63, hi = 0x1p63;
+};
+
+/* An element as its compute type, and back (rounded, wrapped, or saturated from a float). */
+template <class T> DEVICE acc<T> get(T v) { return (acc<T>)v; }
+DEVICE f32 get(f16 v) { return from_f16(v); }
+DEVICE f32 get(bf16 v) { return from_bf16(v); }
+
+template <class T> struct put_to {
+    static MEMBER T run(i64 v) { return (T)v; }
+    static MEMBER T run(f32 v) { return (T)saturate(v, range_of<T>::lo, range_of<T>::hi); }
+    static MEMBER T run(f64 v) { return (T)saturate(v, range_of<T>::lo, range_of<T>::hi); }
+};
+template <> struct put_to<f32> {
+    template <class A> static MEMBER f32 run(A v) { return (f32)v; }
+};
+template <> struct put_to<f64> {
+    template <class A> static MEMBER f64 run(A v) { return (f64)v; }
+};
+/* A 64-bit integer goes to the 16-bit floats over a double made odd: rounded once. */
+DEVICE f64 odd_f64(i64 v)
+{
+    f64 d = (f64)v;
+    u64 a = v < 0 ? 0 - (u64)v : (u64)v;
+    return a >> 53 ? bit_cast<f64>(bit_cast<u64>((f64)(i64)(v & ~(i64)0xFFF)) | 1) : d;
+}
+template <> struct put_to<f16> {
+    static MEMBER f16 run(f32 v) { return to_f16(v); }
+    static MEMBER f16 run(f64 v) { return to_f16(to_f32_odd(v)); }
+    static MEMBER f16 run(i64 v) { return to_f16(to_f32_odd(odd_f64(v))); }
+};
+template <> struct put_to<bf16> {
+    static MEMBER bf16 run(f32 v) { return to_bf16(v); }
+    static MEMBER bf16 run(f64 v) { return to_bf16(to_f32_odd(v)); }
+    static MEMBER bf16 run(i64 v) { return to_bf16(to_f32_odd(odd_f64(v))); }
+};
+template <class T, class A> DEVICE T put(A v) { return put_to<T>::run(v); }
+
+/* Several neighbouring elements, moved by one access. */
+template <class T, int N> struct alignas(sizeof(T) * N) pack {
+    T v[N];
+};
+template <int N, class T> DEVICE pack<T, N> load(const T *p) { return *(const pack<T, N> *)p; }
+template <int N, class T> DEVICE void store(T *p, const pack<T, N> &v) { *(pack<T, N> *)p = v; }
+
+/* ---- indices ---- */
+
+/* n / v.d for n below 2^31. */
+DEVICE u32 divide(u32 n, const wk_divisor &v)
+{
+#ifdef WK_AMD
+    return ((u32)(((u64)n * v.magic) >> 32) + n) >> v.shift;
+#else
+    return (__umulhi(n, v.magic) + n) >> v.shift;
+#endif
+}
+
+/* True when the index is one of [0, limit); else it is left for the next synchronisation to report. */
+DEVICE bool index_ok(const wk_report &r, i64 value, i64 limit)
+{
+    if ((u64)value < (u64)limit)
+        return true;
+    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
+    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+    return false;
+}
+
+/* ---- mathematics ---- */
+
+#ifdef WK_AMD
+#define WK_MATH1(name) \
+    extern "C" WK_ATTR(device) WK_ATTR(const) f32 __ocml_##name##_f32(f32); \
+    extern "C" WK_ATTR(device) WK_ATTR(const) f64 __ocml_##name##_f64(f64); \
+    DEVICE f32 m_##name(f32 x) { return __ocml_##name##_f32(x); } \
+    DEVICE f64 m_##name(f64 x) { return __ocml_##name##_f64(x); }
+#define WK_MATH2(name) \
+    extern "C" WK_ATTR(device) WK_ATTR(const) f32 __ocml_##name##_f32(f32, f32); \
+    extern "C" WK_ATTR(device) WK_ATTR(const) f64 __ocml_##name##_f64(f64, f64); \
+    DEVICE f32 m_##name(f32 x, f32 y) { return __ocml_##name##_f32(x, y); } \
+    DEVICE f64 m_##name(f64 x, f64 y) { return __ocml_##name##_f64(x, y); }
+#else
+#define WK_MATH1(name) \
+    DEVICE f32 m_##name(f32 x) { return name##f(x); } \
+    DEVICE f64 m_##name(f64 x) { return name(x); }
+#define WK_MATH2(name) \
+    DEVICE f32 m_##name(f32 x, f32 y) { return name##f(x, y); } \
+    DEVICE f64 m_##name(f64 x, f64 y) { return name(x, y); }
+#endif
+WK_MATH1(exp)
+WK_MATH1(expm1)
+WK_MATH1(log)
+WK_MATH1(log1p)
+WK_MATH1(sin)
+WK_MATH1(cos)
+WK_MATH1(tanh)
+WK_MATH1(erf)
+WK_MATH2(pow)
+
+#ifdef WK_AMD
+#define WK_BUILTIN1(name) \
+    DEVICE f32 m_##name(f32 x) { return __builtin_##name##f(x); } \
+    DEVICE f64 m_##name(f64 x) { return __builtin_##name(x); }
+DEVICE f32 m_copysign(f32 x, f32 y) { return __builtin_copysignf(x, y); }
+DEVICE f64 m_copysign(f64 x, f64 y) { return __builtin_copysign(x, y); }
+DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return __builtin_fmaf(x, y, z); }
+DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return __builtin_fma(x, y, z); }
+#else
+#define WK_BUILTIN1(name) WK_MATH1(name)
+WK_MATH2(copysign)
+DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
+DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return fma(x, y, z); }
+#endif
+WK_BUILTIN1(sqrt)
+WK_BUILTIN1(fabs)
+WK_BUILTIN1(floor)
+WK_BUILTIN1(ceil)
+WK_BUILTIN1(trunc)
+
+template <class A> MEMBER A infinity() { return (A)__builtin_inff(); }
+template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
+template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
+template <> MEMBER i64 smallest<i64>() { return (i64)(1ull << 63); }
+template <class A> DEVICE A lesser(A a, A b) { return b < a ? b : a; }
+template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
+/* A NaN among the two is the result. */
+template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
+template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
+
+template <class R> DEVICE R m_sigmoid(R x)
+{
+    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    return x < 0 ? e * s : s;
+}
+template <class R> DEVICE R m_softplus(R x)
+{
+    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
+}
+
+/* ---- reductions over lanes and blocks ---- */
+
+struct op_sum {
+    template <class A> static MEMBER A run(A a, A b) { return a + b; }
+};
+struct op_max {
+    template <class A> static MEMBER A run(A a, A b) { return max_nan(a, b); }
+};
+struct op_min {
+    template <class A> static MEMBER A run(A a, A b) { return min_nan(a, b); }
+};
+
+/* Over groups of WIDTH neighbouring lanes (a power of two up to WAVE); every lane gets the result. */
+template <class OP, int WIDTH = WAVE, class A> DEVICE A wave_reduce(A v)
+{
+    UNROLL
+    for (u32 m = WIDTH / 2; m; m /= 2)
+        v = OP::run(v, shuffle_xor(v, m));
+    return v;
+}
+
+/* Over the THREADS threads of the block; every thread gets the result. room: THREADS / WAVE values (at least one)
+ * of shared memory, free again after the call. */
+template <class OP, int THREADS, class A> DEVICE A block_reduce(A v, A *room)
+{
+    const int waves = THREADS / WAVE;
+    v = wave_reduce<OP>(v);
+    if (waves <= 1)
+        return v;
+    if (lane_id() == 0)
+        room[wave_id()] = v;
+    barrier();
+    v = room[0];
+    for (int i = 1; i < waves; i++)
+        v = OP::run(v, room[i]);
+    barrier();
+    return v;
+}
+
+#endif

@@ -1,0 +1,112 @@
+/* map.c: elementwise ops on the GPU: which form of the kernel a call gets. */
+#include "map.h"
+
+void wk_broadcast_strides(const wk_tensor *t, const wk_tensor *out, int64_t *strides)
+{
+    int lead = out->rank - t->rank;
+    for (int d = 0; d < out->rank; d++)
+        strides[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->strides[d - lead];
+}
+
+typedef struct {
+    int rank;
+    int64_t shape[WK_MAX_RANK], strides[WK_MAP_MAX][WK_MAX_RANK]; /* neighbouring dimensions joined */
+    bool packed;                                                  /* every input packed or one element */
+} walk;
+
+static void plan_walk(const wk_gpu_map *m, walk *w)
+{
+    memcpy(w->shape, m->out->shape, sizeof w->shape);
+    for (int k = 0; k < m->n_in; k++)
+        wk_broadcast_strides(m->in[k], m->out, w->strides[k]);
+    w->rank = wk_shape_coalesce(m->out->rank, w->shape, m->n_in, w->strides);
+    w->packed = w->rank <= 1;
+    for (int k = 0; k < m->n_in && w->rank == 1; k++)
+        w->packed = w->packed && w->strides[k][0] <= 1;
+}
+
+/* Elements a thread takes at once: 16 bytes of the widest dtype, where every address allows it. */
+static int vector_width(const wk_gpu_map *m, const walk *w)
+{
+    size_t widest = wk_bytes(m->out->dtype);
+    for (int k = 0; k < m->n_in; k++)
+        widest = wk_bytes(m->in[k]->dtype) > widest ? wk_bytes(m->in[k]->dtype) : widest;
+    int vec = (int)(16 / widest);
+    int64_t inner = w->rank ? w->shape[w->rank - 1] : 1;
+    if (inner % vec || (size_t)wk_ptr(m->out) % ((size_t)vec * wk_bytes(m->out->dtype)))
+        return 1;
+    for (int k = 0; k < m->n_in; k++) {
+        size_t bytes = wk_bytes(m->in[k]->dtype);
+        int64_t step = w->rank ? w->strides[k][w->rank - 1] : 0;
+        if (step > 1)
+            return 1;
+        if (step == 1 && (size_t)wk_ptr(m->in[k]) % ((size_t)vec * bytes))
+            return 1;
+        for (int d = 0; step == 1 && d + 1 < w->rank; d++) {
+            if (w->strides[k][d] % vec)
+                return 1;
+        }
+    }
+    return vec;
+}
+
+static void fill_walk(const walk *w, int n_in, map_args *a)
+{
+    a->rank = w->rank;
+    for (int d = 0; d < w->rank; d++) {
+        int from = w->rank - 1 - d; /* innermost first */
+        a->size64[d] = w->shape[from];
+        a->size[d] = wk_divisor_of(w->shape[from] < (i64)1 << 31 ? w->shape[from] : 1);
+        for (int k = 0; k < n_in; k++)
+            a->stride[k][d] = w->strides[k][from];
+    }
+}
+
+/* A large input walked across its memory order (a transposed matrix) is cheaper to copy first, through tiles in
+ * shared memory, than to gather. */
+static bool better_packed(const wk_tensor *t)
+{
+    if (t->rank < 2 || wk_count(t) < 1 << 16 || t->strides[t->rank - 1] < 2)
+        return false;
+    for (int d = 0; d + 1 < t->rank; d++) {
+        if (t->strides[d] == 1 && t->shape[d] > 1)
+            return true;
+    }
+    return false;
+}
+
+static wk_status launch(const wk_call *c, const wk_gpu_map *m, const walk *w, map_args *a)
+{
+    int vec = vector_width(m, w), mode = w->packed ? 0 : a->count < (i64)1 << 31 ? 1 : 2;
+    wk_instance instance = {.formula = m->formula, .i = {(short)m->n_in, (short)vec, (short)mode}};
+    instance.t[0] = (unsigned char)m->out->dtype;
+    for (int k = 0; k < 3; k++)
+        instance.t[k + 1] = (unsigned char)(k < m->n_in ? m->in[k]->dtype : m->out->dtype);
+    if (mode)
+        fill_walk(w, m->n_in, a);
+    for (int k = 0; k < m->n_in; k++)
+        a->constant[k] = w->rank == 0 || w->strides[k][0] == 0;
+    wk_grid grid = {.x = wk_blocks(a->count, (i64)m->kernel->threads * vec, WK_GRID_MAX)};
+    return WK_LAUNCH(c, m->kernel, &instance, grid, *a);
+}
+
+wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
+{
+    wk_gpu_map m = *given;
+    walk w;
+    map_args a = {.out = wk_ptr(m.out), .count = wk_count(m.out)};
+    if (a.count == 0)
+        return WK_OK;
+    for (int k = 0; k < m.n_in; k++) {
+        if (better_packed(m.in[k]) && !(m.in[k] = wk_tensor_packed(m.in[k])))
+            return wk_error_status();
+        a.in[k] = wk_ptr(m.in[k]);
+    }
+    for (int i = 0; i < 3; i++) {
+        a.f[i] = m.f[i];
+        a.n[i] = m.n[i];
+    }
+    a.report = wk_report_of(c, m.slot);
+    plan_walk(&m, &w);
+    return launch(c, &m, &w, &a);
+}

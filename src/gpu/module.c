@@ -1,0 +1,234 @@
+/* module.c: from a kernel and an instance to a function on the device, and its launch. */
+#include <stdio.h>
+#include "core/dtype.h"
+#include "core/memory.h"
+#include "rtc.h"
+#include "runtime.h"
+
+/* ---- compiling ---- */
+
+void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name *name)
+{
+    char *s = name->text;
+    size_t room = sizeof name->text;
+    size_t at = (size_t)snprintf(s, room, "%s<", k->name);
+    if (k->formula)
+        at += (size_t)snprintf(s + at, room - at, "%s,", i->formula);
+    for (int t = 0; t < k->types; t++)
+        at += (size_t)snprintf(s + at, room - at, "%s,", wk_dtypes[i->t[t]].name);
+    for (int n = 0; n < k->ints; n++)
+        at += (size_t)snprintf(s + at, room - at, "%d,", i->i[n]);
+    s[at - 1] = '>'; /* in place of the last comma: a kernel has at least one parameter */
+}
+
+/* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in. */
+static void instance_source(const wk_kernel *k, const wk_kernel_name *name, char *source, size_t room)
+{
+    const char *arguments = strchr(name->text, '<') + 1;
+    snprintf(source, room, "#include \"%s.hip\"\nINSTANCE(wk_kernel, %s, %s, %d, %.*s)\n", k->file, k->name,
+             k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
+}
+
+enum { OPTIONS = 8 };
+typedef struct {
+    char text[OPTIONS][64];
+    const char *list[OPTIONS];
+    int n;
+} option_list;
+
+static void add_option(option_list *o, const char *format, const char *value)
+{
+    snprintf(o->text[o->n], sizeof o->text[0], format, value);
+    o->list[o->n] = o->text[o->n];
+    o->n++;
+}
+
+static void options_for(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k, option_list *o)
+{
+    bool amd = kind == WK_KIND_ROCM;
+    o->n = 0;
+    add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s", arch);
+    add_option(o, "-DWAVE=%s", wave == 64 ? "64" : "32");
+    add_option(o, "%s", amd ? "-DWK_AMD" : "-DWK_NVIDIA");
+    add_option(o, "%s", amd ? "-std=c++17" : "--std=c++17");
+    if (amd)
+        add_option(o, "%s", "-Wno-unused-value");
+    if (k->exact)
+        add_option(o, "%s", amd ? "-ffp-contract=off" : "--fmad=false");
+}
+
+wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
+                         const wk_instance *i, void **code, size_t *bytes)
+{
+    wk_rtc *rtc = kind == WK_KIND_ROCM ? &wk_rocm_rtc : &wk_cuda_rtc;
+    wk_kernel_name name;
+    wk_cache_key key;
+    char source[400];
+    option_list options;
+    wk_kernel_name_of(k, i, &name);
+    instance_source(k, &name, source, sizeof source);
+    options_for(kind, arch, wave, k, &options);
+    bool able = wk_rtc_load(rtc);
+    snprintf(key.text, sizeof key.text, "%s\n%s wave %d%s\n%sfiles %016llx\n", able ? rtc->version : "?",
+             arch, wave, k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
+    *code = wk_cache_read(arch, name.text, &key, bytes);
+    if (*code)
+        return WK_OK;
+    if (!able)
+        return wk_fail(WK_ERR_DEVICE, "compiling %s: %s: %s; it comes with %s", name.text, rtc->library->name,
+                       rtc->library->trouble, rtc->library->package);
+    wk_kernel_texts texts = wk_kernel_sources();
+    wk_rtc_job job = {.name = name.text,
+                      .source = source,
+                      .headers = texts.texts,
+                      .header_names = texts.names,
+                      .n_headers = texts.n,
+                      .options = options.list,
+                      .n_options = options.n};
+    WK_TRY(wk_rtc_compile(rtc, &job, code, bytes));
+    wk_cache_write(arch, name.text, &key, *code, *bytes);
+    return WK_OK;
+}
+
+/* ---- functions, found by kernel and instance ---- */
+
+typedef struct {
+    const wk_kernel *kernel;
+    wk_instance instance;
+    void *module, *function;
+    int shared; /* dynamic shared memory it was prepared for */
+} entry;
+
+enum { SLOTS = 1 << 14 }; /* far more than there are instances */
+struct wk_modules {
+    _Atomic(entry *) slots[SLOTS]; /* an entry is never changed nor taken out */
+    int used;
+};
+
+wk_status wk_modules_open(wk_gpu *g)
+{
+    g->modules = wk_alloc(sizeof *g->modules);
+    if (!g->modules)
+        return wk_fail(WK_ERR_MEMORY, "out of memory opening %s", g->base.name);
+    memset(g->modules, 0, sizeof *g->modules);
+    return WK_OK;
+}
+
+static bool same(const entry *e, const wk_kernel *k, const wk_instance *i)
+{
+    return e->kernel == k && memcmp(&e->instance, i, sizeof *i) == 0;
+}
+
+static unsigned hash(const wk_kernel *k, const wk_instance *i)
+{
+    u64 words[sizeof *i / 8], h = (u64)(size_t)k;
+    memcpy(words, i, sizeof words);
+    for (size_t n = 0; n < sizeof words / 8; n++)
+        h = (h ^ words[n]) * 0x9E3779B97F4A7C15 ^ h >> 29;
+    return (unsigned)(h >> 40);
+}
+
+/* Where it is, or the empty slot where it belongs. */
+static _Atomic(entry *) *slot_for(struct wk_modules *m, const wk_kernel *k, const wk_instance *i)
+{
+    for (unsigned at = hash(k, i);; at++) {
+        _Atomic(entry *) *slot = &m->slots[at % SLOTS];
+        entry *e = atomic_load_explicit(slot, memory_order_acquire);
+        if (!e || same(e, k, i))
+            return slot;
+    }
+}
+
+static wk_status load_function(wk_gpu *g, entry *e)
+{
+    void *code = NULL;
+    size_t bytes;
+    WK_TRY(wk_kernel_code(g->driver->kind, g->facts.arch, g->facts.wave, e->kernel, &e->instance, &code,
+                          &bytes));
+    int error = g->driver->module_load(&e->module, code);
+    if (error == 0)
+        error = g->driver->module_function(&e->function, e->module, "wk_kernel");
+    wk_free(code);
+    return error ? wk_gpu_fail(g, error, e->kernel->name) : WK_OK;
+}
+
+static wk_status make_entry(wk_gpu *g, const wk_kernel *k, const wk_instance *i, entry **made)
+{
+    if (g->modules->used >= SLOTS / 2)
+        return wk_fail(WK_ERR_INTERNAL, "%s: too many kernels", k->name);
+    entry *e = wk_alloc(sizeof *e);
+    if (!e)
+        return wk_fail(WK_ERR_MEMORY, "%s: out of memory", k->name);
+    *e = (entry){.kernel = k, .instance = *i};
+    wk_status status = load_function(g, e);
+    if (status != WK_OK) {
+        wk_free(e);
+        return status;
+    }
+    g->modules->used++;
+    *made = e;
+    return WK_OK;
+}
+
+static wk_status find_entry(wk_gpu *g, const wk_kernel *k, const wk_instance *i, entry **found)
+{
+    *found = atomic_load_explicit(slot_for(g->modules, k, i), memory_order_acquire);
+    if (*found)
+        return WK_OK;
+    pthread_mutex_lock(&g->lock);
+    _Atomic(entry *) *slot = slot_for(g->modules, k, i);
+    *found = atomic_load(slot); /* another thread may have been first */
+    wk_status status = *found ? WK_OK : make_entry(g, k, i, found);
+    if (status == WK_OK)
+        atomic_store_explicit(slot, *found, memory_order_release);
+    pthread_mutex_unlock(&g->lock);
+    return status;
+}
+
+/* ---- launching ---- */
+
+wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance *i, wk_grid grid,
+                        const void *args, size_t args_bytes)
+{
+    (void)args_bytes;
+    wk_gpu *g = wk_gpu_of(c->device);
+    entry *e;
+    if (grid.x <= 0)
+        return WK_OK;
+    unsigned blocks[3] = {(unsigned)grid.x, grid.y ? (unsigned)grid.y : 1, grid.z ? (unsigned)grid.z : 1};
+    int code = g->driver->enter(g->context);
+    if (code)
+        return wk_gpu_fail(g, code, k->name);
+    WK_TRY(find_entry(g, k, i, &e));
+    if (grid.shared > e->shared) { /* set to the same value by two threads at once does no harm */
+        code = g->driver->function_shared(e->function, grid.shared);
+        if (code)
+            return wk_gpu_fail(g, code, k->name);
+        e->shared = grid.shared;
+    }
+    void *list[] = {(void *)args};
+    code = g->driver->launch(e->function, blocks, (unsigned)(grid.threads ? grid.threads : k->threads),
+                             (unsigned)grid.shared, wk_gpu_stream_handle(g), list);
+    return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
+}
+
+wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
+{
+    wk_gpu *g = wk_gpu_of(c->device);
+    if (bytes == 0)
+        return WK_OK;
+    int code = g->driver->enter(g->context);
+    if (code == 0)
+        code = g->driver->fill(p, 0, bytes, wk_gpu_stream_handle(g));
+    return code ? wk_gpu_fail(g, code, "zeroing memory") : WK_OK;
+}
+
+/* n / d = (mulhi(n, magic) + n) >> shift for n below 2^31 (Granlund and Montgomery). */
+wk_divisor wk_divisor_of(i64 d)
+{
+    wk_divisor v = {.d = (u32)d};
+    while (((u64)1 << v.shift) < (u64)d)
+        v.shift++;
+    v.magic = (u32)((((u64)1 << 32) * (((u64)1 << v.shift) - (u64)d)) / (u64)d + 1);
+    return v;
+}

@@ -1,0 +1,93 @@
+/* runtime.h: the parts of the GPU layer that the op families do not see. */
+#ifndef WK_GPU_RUNTIME_H
+#define WK_GPU_RUNTIME_H
+
+#include "gpu.h"
+
+/* ---- streams: stream.c ---- */
+
+/* Blocks of memory that were freed, by size class. Work that is queued on the pool's stream from now on may use
+ * them. */
+enum { WK_SIZE_CLASSES = 8 * 36 };
+typedef struct {
+    void **blocks;
+    int n, room;
+} wk_block_stack;
+
+struct wk_stream {
+    wk_gpu *gpu;
+    void *handle;
+    bool foreign;      /* not wick's to destroy */
+    bool idle;         /* given back: the record waits for the next stream */
+    void *event;       /* for others to wait on */
+    wk_stream *ran_on; /* of a captured graph: the stream it was last replayed on */
+    bool capturing;
+    wk_block_stack freed[WK_SIZE_CLASSES];
+    wk_stream *next;
+};
+
+/* A stream of the device's own (handle NULL), or one over a foreign handle. NULL with an error. */
+wk_stream *wk_stream_make(wk_gpu *g, void *handle);
+/* Takes its memory back into the default stream's pool and keeps the record for reuse. Waits for its work. */
+void wk_stream_give_back(wk_stream *s);
+wk_status wk_stream_follow(wk_stream *s, wk_stream *earlier);
+/* Makes it the calling thread's stream of its device, and back. */
+wk_status wk_stream_enter(wk_stream *s);
+void wk_stream_leave(wk_stream *s);
+
+/* ---- memory: memory.c ---- */
+
+wk_status wk_arena_open(wk_gpu *g);
+void *wk_arena_alloc(wk_device *d, size_t bytes, void **stream);
+void wk_arena_free(wk_device *d, void *data, size_t bytes, void *stream);
+void wk_arena_stats(const wk_device *d, wk_memory_stats *stats);
+void wk_arena_trim(wk_device *d);
+void wk_arena_limit(wk_device *d, uint64_t bytes);
+/* Moves a stream's freed blocks to another's; the work of the first is done. */
+void wk_arena_move(wk_stream *from, wk_stream *to);
+
+/* ---- copies: transfer.c ---- */
+
+wk_status wk_gpu_upload(wk_device *d, void *dst, const void *host, size_t bytes);
+wk_status wk_gpu_download(wk_device *d, void *host, const void *src, size_t bytes);
+
+/* ---- errors found on the device ---- */
+
+/* What kernels left in the mailbox since the last look, as an error of this thread. To be called with the device's
+ * work done. */
+wk_status wk_gpu_mail(wk_gpu *g);
+
+/* ---- kernels: module.c, source.c, cache.c ---- */
+
+wk_status wk_modules_open(wk_gpu *g);
+
+/* The text of a kernel file ("softmax.hip", "device.h") and all of them for the compiler; see source.c. */
+typedef struct {
+    const char *const *names, *const *texts;
+    int n;
+} wk_kernel_texts;
+wk_kernel_texts wk_kernel_sources(void);
+/* A number for the text of FILE.hip and everything it includes. */
+u64 wk_kernel_hash(const char *file);
+
+/* What an instance is called, as in "softmax_rows<f16,1>". */
+typedef struct {
+    char text[160];
+} wk_kernel_name;
+void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name *name);
+
+/* Code objects on disk. The key says all that the code depends on. */
+typedef struct {
+    char text[512];
+} wk_cache_key;
+/* The code, from wk_alloc; NULL when it is not there or damaged. */
+void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key, size_t *bytes);
+/* Keeps it; a full or read-only disk is told to the log and otherwise ignored. */
+void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key, const void *code,
+                    size_t bytes);
+
+/* Compiles one instance for an architecture, or takes it from the cache. The code is from wk_alloc. */
+wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
+                         const wk_instance *i, void **code, size_t *bytes);
+
+#endif

@@ -1,0 +1,69 @@
+/* source.c: the kernels' text, carried in the library. */
+#include <stdio.h>
+#include "runtime.h"
+
+/* A file of src/gpu/kernels as a string, by the assembler: no generated source, no size limit. */
+#define TEXT(symbol, file) \
+    __asm__(".pushsection .rodata\n" \
+            ".global wk_text_" #symbol "\n" \
+            ".hidden wk_text_" #symbol "\n" \
+            "wk_text_" #symbol ":\n" \
+            ".incbin \"gpu/kernels/" file "\"\n" \
+            ".byte 0\n" \
+            ".popsection\n"); \
+    extern const char wk_text_##symbol[];
+
+/* X(symbol, file): every file, headers first. */
+#define FILES(X) \
+    X(types_h, "types.h") \
+    X(device_h, "device.h") \
+    X(map_h, "map.h") \
+    X(map_hip, "map.hip") \
+    X(unary_hip, "unary.hip") \
+    X(binary_hip, "binary.hip") \
+    X(copy_h, "copy.h") \
+    X(copy_hip, "copy.hip")
+
+FILES(TEXT)
+
+#define NAME(symbol, file) file,
+#define POINTER(symbol, file) wk_text_##symbol,
+/* hipRTC puts its own prelude in front of everything, half a megabyte of it, unless there is a file of that name. */
+static const char *const names[] = {FILES(NAME) "hiprtc_runtime.h"};
+static const char *const texts[] = {FILES(POINTER) "\n"};
+enum { N = sizeof names / sizeof *names };
+
+wk_kernel_texts wk_kernel_sources(void) { return (wk_kernel_texts){names, texts, N}; }
+
+static u64 hash_bytes(u64 h, const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
+    return h;
+}
+
+/* Each file counts once, in the order it is met. */
+static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
+{
+    static const char include[] = "#include \"";
+    for (int i = 0; i < N; i++) {
+        if (*seen >> i & 1 || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
+            continue;
+        *seen |= (u64)1 << i;
+        h = hash_bytes(h, texts[i], strlen(texts[i]));
+        for (const char *at = texts[i]; (at = strstr(at, include)); at++) {
+            const char *file = at + sizeof include - 1;
+            h = hash_file(h, file, strcspn(file, "\""), seen);
+        }
+    }
+    return h;
+}
+
+u64 wk_kernel_hash(const char *file)
+{
+    _Static_assert(N <= 64, "more files than bits");
+    char name[64];
+    u64 seen = 0;
+    snprintf(name, sizeof name, "%s.hip", file);
+    return hash_file(0xcbf29ce484222325, name, strlen(name), &seen);
+}
