@@ -25,7 +25,7 @@
 #define RESTRICT __restrict__
 #else
 #define KERNEL extern "C" __global__
-#define MEMBER inline __device__ __forceinline__
+#define MEMBER __device__ __forceinline__
 #define SHARED __shared__
 #define CONSTANT static __device__ const
 #define BOUNDS(threads) __launch_bounds__(threads)
@@ -65,7 +65,7 @@ DEVICE u32 shuffle_word(u32 v, u32 from)
     return (u32)__builtin_amdgcn_ds_bpermute((int)(from * 4), (int)v);
 }
 /* A bit for every lane where p holds. */
-DEVICE u64 ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
+DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -77,7 +77,7 @@ DEVICE u32 grid_blocks_y() { return gridDim.y; }
 DEVICE void barrier() { __syncthreads(); }
 DEVICE u32 lane_id() { return threadIdx.x & 31; }
 DEVICE u32 shuffle_word(u32 v, u32 from) { return __shfl_sync(0xffffffffu, v, from); }
-DEVICE u64 ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+DEVICE u64 wave_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
@@ -87,7 +87,11 @@ template <class A, class B> DEVICE A bit_cast(const B &b)
 {
     static_assert(sizeof(A) == sizeof(B), "bit_cast between types of one size");
     A a;
+#ifdef WK_AMD
     __builtin_memcpy(&a, &b, sizeof a);
+#else
+    memcpy(&a, &b, sizeof a);
+#endif
     return a;
 }
 
@@ -186,7 +190,7 @@ DEVICE f32 to_f32_odd(f64 d)
     u32 u = bit_cast<u32>(f);
     if ((f64)f == d || f != f || (u & 0x7FFFFFFF) == 0x7F800000 || (u & 1))
         return f;
-    bool grew = __builtin_fabs((f64)f) > __builtin_fabs(d);
+    bool grew = d < 0 ? f < d : f > d;
     return bit_cast<f32>(grew ? u - 1 : u + 1);
 }
 
@@ -334,7 +338,7 @@ WK_BUILTIN1(floor)
 WK_BUILTIN1(ceil)
 WK_BUILTIN1(trunc)
 
-template <class A> MEMBER A infinity() { return (A)__builtin_inff(); }
+template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
 template <> MEMBER i64 smallest<i64>() { return (i64)(1ull << 63); }
