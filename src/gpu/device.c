@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/memory.h"
+#include "cuda/cuda_libs.h"
 #include "library.h"
+#include "rocm/rocm.h"
 #include "runtime.h"
 
 wk_status wk_gpu_fail(const wk_gpu *g, int code, const char *doing)
@@ -146,12 +148,12 @@ static void find_all(void)
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "rocm") == 0)
-        note_missing(WK_KIND_ROCM, wk_libraries()[0], why);
+        note_missing(WK_KIND_ROCM, &wk_lib_hip, why);
     driver = only && strcmp(only, "rocm") == 0 ? NULL : wk_cuda_driver(&why);
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "cuda") == 0)
-        note_missing(WK_KIND_CUDA, wk_libraries()[2], why);
+        note_missing(WK_KIND_CUDA, &wk_lib_cuda, why);
 }
 
 static void find_once(void)

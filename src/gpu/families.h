@@ -12,4 +12,8 @@ WK_GPU_FAMILIES(X)
 
 /* All of them, NULL-terminated. */
 extern const wk_impl *const wk_gpu_families[];
+
+/* By the makers' libraries, tried before wick's own kernels. */
+extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
+
 #endif

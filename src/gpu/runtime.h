@@ -22,6 +22,8 @@ struct wk_stream {
     void *event;       /* for others to wait on */
     wk_stream *ran_on; /* of a captured graph: the stream it was last replayed on */
     bool capturing;
+    void *blas; /* the handle of rocBLAS or cuBLAS for this stream, made on first use; kept with the record */
+    pthread_mutex_t blas_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
 };

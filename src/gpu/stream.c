@@ -54,6 +54,7 @@ static wk_stream *take_record(wk_gpu *g)
     if (!s)
         return NULL;
     *s = (wk_stream){.gpu = g, .next = g->streams};
+    pthread_mutex_init(&s->blas_lock, NULL);
     g->streams = s;
     return s;
 }
