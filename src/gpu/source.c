@@ -22,7 +22,11 @@
     X(unary_hip, "unary.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip")
+    X(copy_hip, "copy.hip") \
+    X(walk_h, "walk.h") \
+    X(walk_hip, "walk.hip") \
+    X(reduce_h, "reduce.h") \
+    X(reduce_hip, "reduce.hip")
 
 FILES(TEXT)
 
