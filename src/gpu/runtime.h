@@ -93,4 +93,7 @@ void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key,
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
                          const wk_instance *i, void **code, size_t *bytes);
 
+/* The driver's function for an instance. */
+wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, void **function);
+
 #endif
