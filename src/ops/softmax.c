@@ -33,7 +33,7 @@ SAMPLES(softmax_errors, "! x", "x=T[3] dim=1 ! dim", "x=T[3] mode=slow ! mode", 
 SAMPLES(softmax_backward_samples, "y=T[4,5]:0..1 dy=T[4,5]", "y=T[4,5]:0..1 dy=T[4,5] dim=0",
         "y=T[3,4,5]:-4..0 dy=T[3,4,5] dim=1 mode=log", "y=T[2,3,4,5]:0..1 dy=T[2,3,4,5] dims=1,2,3",
         "y=T[3,2000]:0..1 dy=T[3,2000]", "y=T[40,2048]:0..1 dy=T[40,2048]",
-        "y=T[33,70]:-4..0 dy=T[33,70] mode=log", "y=T[2,20000]:0..1 dy=T[2,20000]",
+        "y=T[33,70]:-4..0 dy=T[33,70] mode=log", "y=T[2,20000]:0..0.0001 dy=T[2,20000]",
         "y=T[2,3,4]:0..1 dy=T[2,3,4] dims=0,2", "y=T[0,3] dy=T[0,3]");
 SAMPLES(softmax_backward_errors, "y=T[3] ! dy", "y=T[3] dy=T[4] ! dy", "y=T[3] dy=T[3] dim=2 ! dim");
 
