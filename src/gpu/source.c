@@ -26,7 +26,9 @@
     X(walk_h, "walk.h") \
     X(walk_hip, "walk.hip") \
     X(reduce_h, "reduce.h") \
-    X(reduce_hip, "reduce.hip")
+    X(reduce_hip, "reduce.hip") \
+    X(softmax_h, "softmax.h") \
+    X(softmax_hip, "softmax.hip")
 
 FILES(TEXT)
 

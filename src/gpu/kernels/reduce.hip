@@ -140,22 +140,28 @@ struct r_var {
 template <class A> MEMBER A lowest();
 template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
 template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
-struct r_log_sum_exp {
-    template <class A> struct state {
-        A top, sum;
-        MEMBER void start() { top = lowest<A>(), sum = 0; }
-        MEMBER void join(A x, A of_x)
-        {
-            A d = x == top ? 0 : x - top, e = m_exp(-m_fabs(d));
-            sum = d > 0 ? sum * e + of_x : sum + of_x * e;
-            top = d > 0 ? x : top;
-        }
-        MEMBER void take(A x, u32) { join(x, 1); }
-        MEMBER void merge(const state &b) { join(b.top, b.sum); }
-        MEMBER A y(A) const { return m_log(sum) + top; }
-        MEMBER void put_z(void *, i64) const {}
+#define SUM_EXP(name, result, beside) \
+    struct r_##name { \
+        template <class A> struct state { \
+            A top, sum; \
+            MEMBER void start() { top = lowest<A>(), sum = 0; } \
+            MEMBER void join(A x, A of_x) \
+            { \
+                A d = x == top ? 0 : x - top, e = m_exp(-m_fabs(d)); \
+                sum = d > 0 ? sum * e + of_x : sum + of_x * e; \
+                top = d > 0 ? x : top; \
+            } \
+            MEMBER void take(A x, u32) { join(x, 1); } \
+            MEMBER void merge(const state &b) { join(b.top, b.sum); } \
+            MEMBER A y(A) const { return result; } \
+            MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = beside; } \
+        }; \
     };
-};
+SUM_EXP(log_sum_exp, m_log(sum) + top, sum)
+/* For softmax and its logarithm; an infinite element makes all of its line NaN. */
+SUM_EXP(softmax, top, 1 / sum + (top - top))
+SUM_EXP(log_softmax, top, m_log(sum) + (top - top))
+FOLD(fast_softmax, 0, m_exp(x), v + t, 1 / v)
 
 /* ---- states between threads ---- */
 
