@@ -22,7 +22,12 @@
     X(unary_hip, "unary.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip")
+    X(copy_hip, "copy.hip") \
+    X(norm_h, "norm.h") \
+    X(norm_hip, "norm.hip") \
+    X(norm_planes_hip, "norm_planes.hip") \
+    X(lrn_h, "lrn.h") \
+    X(lrn_hip, "lrn.hip")
 
 FILES(TEXT)
 
