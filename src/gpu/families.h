@@ -4,7 +4,15 @@
 
 #include "core/families.h"
 
-#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(reduce) F(softmax)
+/* clang-format off */
+#define WK_GPU_FAMILIES(F) \
+    F(unary) \
+    F(binary) \
+    F(reduce) \
+    F(copy) \
+    F(softmax) \
+    F(norm) \
+    /* clang-format on */
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
 WK_GPU_FAMILIES(X)

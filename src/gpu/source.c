@@ -14,21 +14,28 @@
     extern const char wk_text_##symbol[];
 
 /* X(symbol, file): every file, headers first. */
+/* clang-format off */
 #define FILES(X) \
     X(types_h, "types.h") \
     X(device_h, "device.h") \
-    X(map_h, "map.h") \
-    X(map_hip, "map.hip") \
-    X(unary_hip, "unary.hip") \
-    X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip") \
-    X(walk_h, "walk.h") \
-    X(walk_hip, "walk.hip") \
+    X(lrn_h, "lrn.h") \
+    X(map_h, "map.h") \
+    X(norm_h, "norm.h") \
     X(reduce_h, "reduce.h") \
-    X(reduce_hip, "reduce.hip") \
     X(softmax_h, "softmax.h") \
-    X(softmax_hip, "softmax.hip")
+    X(walk_h, "walk.h") \
+    X(binary_hip, "binary.hip") \
+    X(copy_hip, "copy.hip") \
+    X(lrn_hip, "lrn.hip") \
+    X(map_hip, "map.hip") \
+    X(norm_hip, "norm.hip") \
+    X(norm_planes_hip, "norm_planes.hip") \
+    X(reduce_hip, "reduce.hip") \
+    X(softmax_hip, "softmax.hip") \
+    X(unary_hip, "unary.hip") \
+    X(walk_hip, "walk.hip") \
+    /* clang-format on */
 
 FILES(TEXT)
 
