@@ -22,7 +22,9 @@
     X(unary_hip, "unary.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip")
+    X(copy_hip, "copy.hip") \
+    X(pool_h, "pool.h") \
+    X(pool_hip, "pool.hip")
 
 FILES(TEXT)
 
