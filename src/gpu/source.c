@@ -24,7 +24,9 @@
     X(copy_h, "copy.h") \
     X(copy_hip, "copy.hip") \
     X(pool_h, "pool.h") \
-    X(pool_hip, "pool.hip")
+    X(pool_hip, "pool.hip") \
+    X(resample_h, "resample.h") \
+    X(resample_hip, "resample.hip")
 
 FILES(TEXT)
 
