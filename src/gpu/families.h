@@ -11,6 +11,8 @@
     F(reduce) \
     F(copy) \
     F(softmax) \
+    F(pool) \
+    F(resample) \
     F(norm) \
     /* clang-format on */
 

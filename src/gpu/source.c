@@ -22,7 +22,9 @@
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
     X(norm_h, "norm.h") \
+    X(pool_h, "pool.h") \
     X(reduce_h, "reduce.h") \
+    X(resample_h, "resample.h") \
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
     X(binary_hip, "binary.hip") \
@@ -31,7 +33,9 @@
     X(map_hip, "map.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
+    X(pool_hip, "pool.hip") \
     X(reduce_hip, "reduce.hip") \
+    X(resample_hip, "resample.hip") \
     X(softmax_hip, "softmax.hip") \
     X(unary_hip, "unary.hip") \
     X(walk_hip, "walk.hip") \
