@@ -22,7 +22,14 @@
     X(unary_hip, "unary.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip")
+    X(copy_hip, "copy.hip") \
+    X(act_h, "act.h") \
+    X(matmul_h, "matmul.h") \
+    X(matmul_hip, "matmul.hip") \
+    X(attention_h, "attention.h") \
+    X(attention_hip, "attention.hip") \
+    X(rnn_h, "rnn.h") \
+    X(rnn_hip, "rnn.hip")
 
 FILES(TEXT)
 
