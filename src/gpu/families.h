@@ -9,11 +9,14 @@
     F(unary) \
     F(binary) \
     F(reduce) \
+    F(matmul) \
     F(copy) \
     F(softmax) \
+    F(attention) \
     F(pool) \
     F(resample) \
     F(norm) \
+    F(rnn) \
     /* clang-format on */
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];

@@ -18,24 +18,31 @@
 #define FILES(X) \
     X(types_h, "types.h") \
     X(device_h, "device.h") \
+    X(act_h, "act.h") \
+    X(attention_h, "attention.h") \
     X(copy_h, "copy.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
+    X(matmul_h, "matmul.h") \
     X(norm_h, "norm.h") \
     X(pool_h, "pool.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
+    X(rnn_h, "rnn.h") \
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
+    X(attention_hip, "attention.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_hip, "copy.hip") \
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
+    X(matmul_hip, "matmul.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(pool_hip, "pool.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \
+    X(rnn_hip, "rnn.hip") \
     X(softmax_hip, "softmax.hip") \
     X(unary_hip, "unary.hip") \
     X(walk_hip, "walk.hip") \
