@@ -22,7 +22,10 @@
     X(unary_hip, "unary.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip")
+    X(copy_hip, "copy.hip") \
+    X(ids_h, "ids.h") \
+    X(pad_h, "pad.h") \
+    X(pad_hip, "pad.hip")
 
 FILES(TEXT)
 
