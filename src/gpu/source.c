@@ -25,7 +25,11 @@
     X(copy_hip, "copy.hip") \
     X(ids_h, "ids.h") \
     X(pad_h, "pad.h") \
-    X(pad_hip, "pad.hip")
+    X(pad_hip, "pad.hip") \
+    X(order_h, "order.h") \
+    X(order_hip, "order.hip") \
+    X(index_h, "index.h") \
+    X(index_hip, "index.hip")
 
 FILES(TEXT)
 
