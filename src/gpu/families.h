@@ -16,6 +16,7 @@
     F(pool) \
     F(resample) \
     F(norm) \
+    F(index) \
     F(rnn) \
     /* clang-format on */
 

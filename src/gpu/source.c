@@ -21,10 +21,14 @@
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
     X(copy_h, "copy.h") \
+    X(ids_h, "ids.h") \
+    X(index_h, "index.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
     X(matmul_h, "matmul.h") \
     X(norm_h, "norm.h") \
+    X(order_h, "order.h") \
+    X(pad_h, "pad.h") \
     X(pool_h, "pool.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -34,11 +38,14 @@
     X(attention_hip, "attention.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_hip, "copy.hip") \
+    X(index_hip, "index.hip") \
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
     X(matmul_hip, "matmul.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
+    X(order_hip, "order.hip") \
+    X(pad_hip, "pad.hip") \
     X(pool_hip, "pool.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \
