@@ -77,10 +77,15 @@ static void put(Wave *w, const Inst *in, uint64_t m)
 CONDS_F(DEF32, f32)
 CONDS_F(DEF32, f16)
 CONDS_F(DEF64, f64)
-CONDS_I(DEF32, i32) CONDS_I(DEF32, u32) CONDS_I(DEF32, i16) CONDS_I(DEF32, u16) CONDS_I(DEF64, i64) CONDS_I(DEF64, u64)
+CONDS_I(DEF32, i32)
+CONDS_I(DEF32, u32)
+CONDS_I(DEF32, i16)
+CONDS_I(DEF32, u16)
+CONDS_I(DEF64, i64)
+CONDS_I(DEF64, u64)
 
-    /* class bits: sNaN qNaN -inf -normal -denormal -0 +0 +denormal +normal +inf */
-    static uint32_t class_bits(bool neg, bool nan, bool quiet, bool inf, bool zero, bool denormal)
+/* class bits: sNaN qNaN -inf -normal -denormal -0 +0 +denormal +normal +inf */
+static uint32_t class_bits(bool neg, bool nan, bool quiet, bool inf, bool zero, bool denormal)
 {
     if (nan)
         return quiet ? 2 : 1;
