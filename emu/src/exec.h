@@ -111,6 +111,12 @@ static inline const uint32_t *src32(Wave *w, const Inst *in, int i, uint32_t *tm
     const Opnd *o = &in->op[i];
     if (likely(o->kind == K_VGPR && !(in->flags & (IF_SDWA | IF_DPP | IF_MODS))))
         return w->v[o->reg];
+    if (likely(o->kind == K_SGPR && !(in->flags & (IF_SDWA | IF_DPP | IF_MODS)))) {
+        uint32_t v = w->s[o->reg];
+        FOR_LANES (l)
+            tmp[l] = v;
+        return tmp;
+    }
     src32_slow(w, in, i, tmp);
     return tmp;
 }
@@ -131,6 +137,20 @@ static inline void blend32(uint32_t *restrict d, const uint32_t *restrict r, uin
 #endif
 }
 
+/* d[l] = v where m says so */
+static inline void blend64(uint64_t *d, uint64_t v, uint64_t m)
+{
+    if (!m)
+        return;
+#if defined(__AVX512F__)
+    for (int k = 0; k < 8; k++)
+        _mm512_mask_storeu_epi64(d + 8 * k, (__mmask8)(m >> 8 * k), _mm512_set1_epi64((long long)v));
+#else
+    FOR_LANES (l)
+        d[l] = ACTIVE(m, l) ? v : d[l];
+#endif
+}
+
 /* bit l of the result: r[l] != 0 */
 static inline uint64_t lane_mask(const uint32_t *r)
 {
@@ -147,6 +167,26 @@ static inline uint64_t lane_mask(const uint32_t *r)
     return m;
 }
 
+/* r[l]: bit l of m */
+static inline void mask_lanes(uint64_t m, uint32_t *r)
+{
+#if defined(__AVX512F__)
+    for (int k = 0; k < 4; k++)
+        _mm512_storeu_si512(r + 16 * k, _mm512_maskz_set1_epi32((__mmask16)(m >> 16 * k), 1));
+#else
+    FOR_LANES (l)
+        r[l] = (uint32_t)ACTIVE(m, l);
+#endif
+}
+
+/* the lowest lane of a mask, which loses it */
+static inline int take_lane(uint64_t *left)
+{
+    int l = __builtin_ctzll(*left);
+    *left &= *left - 1;
+    return l;
+}
+
 void wr32_slow(Wave *w, const Inst *in, uint32_t *r);
 static inline void wr32(Wave *w, const Inst *in, uint32_t *r)
 {
@@ -157,6 +197,7 @@ static inline void wr32(Wave *w, const Inst *in, uint32_t *r)
 }
 void wr64(Wave *w, const Inst *in, uint64_t *r);
 void exec_dual(Wave *w, const Inst *in);
+void exec_pair(Wave *w, const Inst *in); /* of two that do not read what the other writes */
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 enum { SMEM_BYTES = 0x100 }; /* in the aux of a scalar load: its size is in bytes */

@@ -1,5 +1,5 @@
 /* exec_half.c - VALU: 16-bit, packed, dot-product and mixed-precision instructions. */
-#include "exec.h"
+#include "vmath.h"
 #include <math.h>
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
@@ -78,8 +78,8 @@ static float div_fixup_h(float q, float d, float n)
     X(v_rcp_f16, f2h(1.0f / a)) \
     X(v_sqrt_f16, f2h(sqrtf(a))) \
     X(v_rsq_f16, f2h(1.0f / sqrtf(a))) \
-    X(v_log_f16, f2h(log2f(a))) \
-    X(v_exp_f16, f2h(exp2f(a))) \
+    X(v_log_f16, f2h(vlog2(a))) \
+    X(v_exp_f16, f2h(vexp2(a))) \
     X(v_floor_f16, f2h(floorf(a))) \
     X(v_ceil_f16, f2h(ceilf(a))) \
     X(v_trunc_f16, f2h(truncf(a))) \
@@ -260,7 +260,7 @@ FN(v_ldexp_f16)
 {
     SRC(a, 1);
     SRC(b, 2);
-    OUT(r[l] = f2h(ldexpf(h2f(ap[l]), (int16_t)bp[l])));
+    OUT(r[l] = f2h(vldexp(h2f(ap[l]), (int16_t)bp[l])));
 }
 FN(v_cndmask_b16)
 {

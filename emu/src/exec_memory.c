@@ -207,19 +207,105 @@ static void addresses(Wave *w, const Inst *in, const Opnd *va, const Opnd *sa, u
     }
 }
 
+/* Do all bytes that the active lanes want lie in one allocation? Then no lane has to be asked. */
+static bool wave_in_region(Wave *w, const uint64_t *addr, uint64_t exec, unsigned n)
+{
+    if (unlikely(w->prof || !exec))
+        return false;
+    uint64_t lo = addr[__builtin_ctzll(exec)], hi = lo, one[LANES];
+    memcpy(one, addr, sizeof one);
+    blend64(one, lo, ~exec);
+    FOR_LANES (l) {
+        lo = one[l] < lo ? one[l] : lo;
+        hi = one[l] > hi ? one[l] : hi;
+    }
+    return hi + n > hi && region_hit(w, lo, hi - lo + n);
+}
+/* Lanes 0 to k - 1 are active and their n bytes follow each other: k, otherwise 0 */
+static unsigned in_a_row(const uint64_t *addr, uint64_t exec, unsigned n)
+{
+    if (exec & (exec + 1))
+        return 0;
+    unsigned k = (unsigned)__builtin_popcountll(exec);
+    uint64_t apart = 0;
+    for (unsigned l = 0; l < k; l++)
+        apart |= addr[l] - addr[0] - (uint64_t)l * n;
+    return apart ? 0 : k;
+}
+
+/* Four lanes with 16 bytes each: four loads and four stores instead of sixteen. */
+static inline void load_four(Wave *w, unsigned reg, int l, const uint64_t *addr)
+{
+    typedef uint32_t V __attribute__((vector_size(16)));
+    V x[4], y[4];
+    for (int i = 0; i < 4; i++)
+        memcpy(&x[i], (const void *)addr[l + i], 16);
+    for (int i = 0; i < 2; i++) {
+        y[i] = __builtin_shuffle(x[i], x[i + 2], (V){0, 4, 1, 5});
+        y[i + 2] = __builtin_shuffle(x[i], x[i + 2], (V){2, 6, 3, 7});
+    }
+    for (int i = 0; i < 2; i++) {
+        V lo = __builtin_shuffle(y[2 * i], y[2 * i + 1], (V){0, 4, 1, 5});
+        V hi = __builtin_shuffle(y[2 * i], y[2 * i + 1], (V){2, 6, 3, 7});
+        memcpy(&w->v[reg + 2 * (unsigned)i][l], &lo, 16);
+        memcpy(&w->v[reg + 2 * (unsigned)i + 1][l], &hi, 16);
+    }
+}
+
+/* Memory of the active lanes, which was checked, to registers and back. */
+static void load_lanes(Wave *w, unsigned reg, const uint64_t *addr, uint64_t exec, uint32_t aux)
+{
+    unsigned row;
+    if (aux == 4 && (row = in_a_row(addr, exec, 4))) {
+        memcpy(w->v[reg], (const void *)addr[0], 4 * row);
+        return;
+    }
+    if (aux == 4)
+        while (exec) {
+            int l = take_lane(&exec);
+            w->v[reg][l] = ld32((const uint8_t *)addr[l]);
+        }
+    if (aux == 16)
+        for (int l = 0; l < LANES; l += 4)
+            if ((exec >> l & 15) == 15) {
+                load_four(w, reg, l, addr);
+                exec &= ~((uint64_t)15 << l);
+            }
+    while (exec) {
+        int l = take_lane(&exec);
+        lane_load(w, reg, l, (const uint8_t *)addr[l], aux);
+    }
+}
+static void store_lanes(Wave *w, unsigned reg, const uint64_t *addr, uint64_t exec, uint32_t aux)
+{
+    unsigned row;
+    if (aux == 4 && (row = in_a_row(addr, exec, 4))) {
+        memcpy((void *)addr[0], w->v[reg], 4 * row);
+        return;
+    }
+    while (exec) { /* in order: where lanes meet, the last one wins */
+        int l = take_lane(&exec);
+        lane_store(w, reg, l, (uint8_t *)addr[l], aux);
+    }
+}
+
 static void global_load(Wave *w, const Inst *in)
 {
     uint64_t addr[LANES], exec = EXEC(w);
     uint32_t aux = in->def->aux;
     unsigned n = aux & M_BYTES, reg = in->op[0].reg;
     addresses(w, in, &in->op[1], in->nops > 2 ? &in->op[2] : NULL, addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            const uint8_t *p = global_ptr(w, in, l, addr[l], n, "read");
-            if (!p)
-                return;
-            lane_load(w, reg, l, p, aux);
-        }
+    if (likely(wave_in_region(w, addr, exec, n))) {
+        load_lanes(w, reg, addr, exec, aux);
+        return;
+    }
+    while (exec) {
+        int l = take_lane(&exec);
+        const uint8_t *p = global_ptr(w, in, l, addr[l], n, "read");
+        if (!p)
+            return;
+        lane_load(w, reg, l, p, aux);
+    }
 }
 /* straight to LDS: lane l's dword lands at M0 + offset + 4 l */
 static uint8_t *lds_slot(Wave *w, const Inst *in, int l)
@@ -232,16 +318,16 @@ static void global_load_lds(Wave *w, const Inst *in)
     uint32_t aux = in->def->aux;
     unsigned n = aux & M_BYTES;
     addresses(w, in, &in->op[0], in->nops > 1 ? &in->op[1] : NULL, addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            const uint8_t *p = global_ptr(w, in, l, addr[l], n, "read");
-            uint8_t *d = p ? lds_slot(w, in, l) : NULL;
-            if (!p)
-                return;
-            uint32_t v = n == 4 ? ld32(p) : narrow_load(0, n == 1 ? *p : ld16(p), aux);
-            if (d)
-                memcpy(d, &v, 4);
-        }
+    while (exec) {
+        int l = take_lane(&exec);
+        const uint8_t *p = global_ptr(w, in, l, addr[l], n, "read");
+        uint8_t *d = p ? lds_slot(w, in, l) : NULL;
+        if (!p)
+            return;
+        uint32_t v = n == 4 ? ld32(p) : narrow_load(0, n == 1 ? *p : ld16(p), aux);
+        if (d)
+            memcpy(d, &v, 4);
+    }
 }
 static void global_store(Wave *w, const Inst *in)
 {
@@ -249,13 +335,17 @@ static void global_store(Wave *w, const Inst *in)
     uint32_t aux = in->def->aux;
     unsigned n = aux & M_BYTES, reg = in->op[1].reg;
     addresses(w, in, &in->op[0], in->nops > 2 ? &in->op[2] : NULL, addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint8_t *p = global_ptr(w, in, l, addr[l], n, "write");
-            if (!p)
-                return;
-            lane_store(w, reg, l, p, aux);
-        }
+    if (likely(wave_in_region(w, addr, exec, n))) {
+        store_lanes(w, reg, addr, exec, aux);
+        return;
+    }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint8_t *p = global_ptr(w, in, l, addr[l], n, "write");
+        if (!p)
+            return;
+        lane_store(w, reg, l, p, aux);
+    }
 }
 static void flat_access(Wave *w, const Inst *in, unsigned reg, const Opnd *va, bool store)
 {
@@ -263,30 +353,30 @@ static void flat_access(Wave *w, const Inst *in, unsigned reg, const Opnd *va, b
     uint32_t aux = in->def->aux;
     unsigned n = aux & M_BYTES;
     addresses(w, in, va, NULL, addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint32_t hi = (uint32_t)(addr[l] >> 32);
-            uint8_t *p;
-            if (unlikely(hi == PRIVATE_HI)) {
-                if (!scratch_access(w, in, reg, l, (uint32_t)addr[l], aux, store))
-                    return;
+    while (exec) {
+        int l = take_lane(&exec);
+        uint32_t hi = (uint32_t)(addr[l] >> 32);
+        uint8_t *p;
+        if (unlikely(hi == PRIVATE_HI)) {
+            if (!scratch_access(w, in, reg, l, (uint32_t)addr[l], aux, store))
+                return;
+            continue;
+        }
+        if (unlikely(hi == SHARED_HI)) {
+            p = lds_ptr(w, in, l, (uint32_t)addr[l], n, store ? "write" : "read");
+            static const uint8_t zero[16];
+            if (!p) {
+                if (!store)
+                    lane_load(w, reg, l, zero, aux);
                 continue;
             }
-            if (unlikely(hi == SHARED_HI)) {
-                p = lds_ptr(w, in, l, (uint32_t)addr[l], n, store ? "write" : "read");
-                static const uint8_t zero[16];
-                if (!p) {
-                    if (!store)
-                        lane_load(w, reg, l, zero, aux);
-                    continue;
-                }
-            } else if (!(p = global_ptr(w, in, l, addr[l], n, store ? "write" : "read")))
-                return;
-            if (store)
-                lane_store(w, reg, l, p, aux);
-            else
-                lane_load(w, reg, l, p, aux);
-        }
+        } else if (!(p = global_ptr(w, in, l, addr[l], n, store ? "write" : "read")))
+            return;
+        if (store)
+            lane_store(w, reg, l, p, aux);
+        else
+            lane_load(w, reg, l, p, aux);
+    }
 }
 static void flat_load(Wave *w, const Inst *in) { flat_access(w, in, in->op[0].reg, &in->op[1], false); }
 static void flat_store(Wave *w, const Inst *in) { flat_access(w, in, in->op[1].reg, &in->op[0], true); }
@@ -296,12 +386,12 @@ static void scratch_op(Wave *w, const Inst *in, unsigned reg, const Opnd *va, co
 {
     uint64_t exec = EXEC(w);
     uint32_t base = (uint32_t)in->offset + (sa->kind == K_SGPR ? sget32(w, sa) : 0);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint32_t off = base + (va->kind == K_VGPR ? w->v[va->reg][l] : 0);
-            if (!scratch_access(w, in, reg, l, off, in->def->aux, store))
-                return;
-        }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint32_t off = base + (va->kind == K_VGPR ? w->v[va->reg][l] : 0);
+        if (!scratch_access(w, in, reg, l, off, in->def->aux, store))
+            return;
+    }
 }
 static void scratch_load(Wave *w, const Inst *in) { scratch_op(w, in, in->op[0].reg, &in->op[1], &in->op[2], false); }
 static void scratch_store(Wave *w, const Inst *in) { scratch_op(w, in, in->op[1].reg, &in->op[0], &in->op[2], true); }
@@ -348,50 +438,48 @@ static void buffer_access(Wave *w, const Inst *in, bool store)
     Buffer b;
     if (!buffer_setup(w, in, to_lds ? 0 : 1, &b))
         return;
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint64_t off = buffer_offset(&b, in, l);
-            if (b.tid) { /* soffset counts bytes of the whole wave, interleaved */
-                if (!scratch_access(w, in, reg, l, off + (b.base - (uintptr_t)w->scratch + b.soffset) / LANES, aux,
-                                    store))
-                    return;
-                continue;
-            }
-            uint64_t end = off + b.soffset + n;
-            if (likely(end <= b.limit)) {
-                uint8_t *p = global_ptr(w, in, l, b.base + off + b.soffset, n, store ? "write" : "read");
-                if (!p)
-                    return;
-                if (to_lds) {
-                    uint8_t *d = lds_slot(w, in, l);
-                    uint32_t v = n == 4 ? ld32(p) : narrow_load(0, n == 1 ? *p : ld16(p), aux);
-                    if (d)
-                        memcpy(d, &v, 4);
-                } else if (store)
-                    lane_store(w, reg, l, p, aux);
-                else
-                    lane_load(w, reg, l, p, aux);
-                continue;
-            }
-            /* out of range: dword by dword, reads give zero and writes are dropped */
-            for (unsigned k = 0; k < n; k += 4) {
-                unsigned part = n < 4 ? n : 4;
-                uint8_t *p = (uint8_t *)zero;
-                bool in_range = off + b.soffset + k + part <= b.limit;
-                if (in_range &&
-                    !(p = global_ptr(w, in, l, b.base + off + b.soffset + k, part, store ? "write" : "read")))
-                    return;
-                if (store && in_range)
-                    lane_store(w, reg + k / 4, l, p, n < 4 ? aux : 4);
-                else if (!store && !to_lds)
-                    lane_load(w, reg + k / 4, l, p, n < 4 ? aux : 4);
-                else if (to_lds) {
-                    uint8_t *d = lds_slot(w, in, l);
-                    if (d)
-                        memset(d, 0, 4);
-                }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint64_t off = buffer_offset(&b, in, l);
+        if (b.tid) { /* soffset counts bytes of the whole wave, interleaved */
+            if (!scratch_access(w, in, reg, l, off + (b.base - (uintptr_t)w->scratch + b.soffset) / LANES, aux, store))
+                return;
+            continue;
+        }
+        uint64_t end = off + b.soffset + n;
+        if (likely(end <= b.limit)) {
+            uint8_t *p = global_ptr(w, in, l, b.base + off + b.soffset, n, store ? "write" : "read");
+            if (!p)
+                return;
+            if (to_lds) {
+                uint8_t *d = lds_slot(w, in, l);
+                uint32_t v = n == 4 ? ld32(p) : narrow_load(0, n == 1 ? *p : ld16(p), aux);
+                if (d)
+                    memcpy(d, &v, 4);
+            } else if (store)
+                lane_store(w, reg, l, p, aux);
+            else
+                lane_load(w, reg, l, p, aux);
+            continue;
+        }
+        /* out of range: dword by dword, reads give zero and writes are dropped */
+        for (unsigned k = 0; k < n; k += 4) {
+            unsigned part = n < 4 ? n : 4;
+            uint8_t *p = (uint8_t *)zero;
+            bool in_range = off + b.soffset + k + part <= b.limit;
+            if (in_range && !(p = global_ptr(w, in, l, b.base + off + b.soffset + k, part, store ? "write" : "read")))
+                return;
+            if (store && in_range)
+                lane_store(w, reg + k / 4, l, p, n < 4 ? aux : 4);
+            else if (!store && !to_lds)
+                lane_load(w, reg + k / 4, l, p, n < 4 ? aux : 4);
+            else if (to_lds) {
+                uint8_t *d = lds_slot(w, in, l);
+                if (d)
+                    memset(d, 0, 4);
             }
         }
+    }
 }
 static void buffer_load(Wave *w, const Inst *in) { buffer_access(w, in, false); }
 static void buffer_store(Wave *w, const Inst *in) { buffer_access(w, in, true); }
@@ -507,15 +595,15 @@ static void global_atomic(Wave *w, const Inst *in)
     uint32_t aux = in->def->aux;
     unsigned n = aux & A_X2 ? 8 : 4, data = o[1].reg;
     addresses(w, in, &o[0], in->nops > (rtn ? 3 : 2) ? &o[2] : NULL, addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            bool lds = addr[l] >> 32 == SHARED_HI;
-            uint8_t *p =
-                lds ? lds_ptr(w, in, l, (uint32_t)addr[l], n, "atomic") : global_ptr(w, in, l, addr[l], n, "atomic");
-            if (!p)
-                return;
-            lane_atomic(w, l, p, aux, data, data + n / 4, in->op[0].reg, rtn);
-        }
+    while (exec) {
+        int l = take_lane(&exec);
+        bool lds = addr[l] >> 32 == SHARED_HI;
+        uint8_t *p =
+            lds ? lds_ptr(w, in, l, (uint32_t)addr[l], n, "atomic") : global_ptr(w, in, l, addr[l], n, "atomic");
+        if (!p)
+            return;
+        lane_atomic(w, l, p, aux, data, data + n / 4, in->op[0].reg, rtn);
+    }
 }
 static void buffer_atomic(Wave *w, const Inst *in)
 {
@@ -525,76 +613,85 @@ static void buffer_atomic(Wave *w, const Inst *in)
     Buffer b;
     if (!buffer_setup(w, in, 1, &b))
         return;
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint64_t off = buffer_offset(&b, in, l) + b.soffset;
-            if (off + n > b.limit)
-                continue;
-            uint8_t *p = global_ptr(w, in, l, b.base + off, n, "atomic");
-            if (!p)
-                return;
-            lane_atomic(w, l, p, aux, data, data + n / 4, data, in->flags & IF_GLC);
-        }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint64_t off = buffer_offset(&b, in, l) + b.soffset;
+        if (off + n > b.limit)
+            continue;
+        uint8_t *p = global_ptr(w, in, l, b.base + off, n, "atomic");
+        if (!p)
+            return;
+        lane_atomic(w, l, p, aux, data, data + n / 4, data, in->flags & IF_GLC);
+    }
 }
 
 /* ---- LDS ------------------------------------------------------------------------------------------------------------------ */
-static void ds_read(Wave *w, const Inst *in)
+/* Do all active lanes stay inside the LDS, and is nobody watching? Then no lane has to be asked: where each one goes. */
+static bool wave_in_lds(const Wave *w, const uint32_t *at, uint32_t off, uint64_t exec, unsigned n, uint64_t *addr)
+{
+    const Group *g = w->grp;
+    uint32_t limit = g->lds_size - n, outside[LANES];
+    if (unlikely(w->prof || g->shadow || g->lds_size < n))
+        return false;
+    FOR_LANES (l) {
+        outside[l] = at[l] + off > limit;
+        addr[l] = (uintptr_t)g->lds + (at[l] + off);
+    }
+    return !(lane_mask(outside) & exec);
+}
+static void ds_load(Wave *w, const Inst *in, unsigned reg, const uint32_t *at, uint32_t off, uint32_t aux)
 {
     static const uint8_t zero[16];
-    uint64_t exec = EXEC(w);
-    uint32_t aux = in->def->aux, off = (uint32_t)in->offset;
-    unsigned n = aux & M_BYTES, reg = in->op[0].reg;
-    uint32_t addr[LANES];
-    memcpy(addr, w->v[in->op[1].reg], sizeof addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            const uint8_t *p = lds_ptr(w, in, l, addr[l] + off, n, "read");
-            lane_load(w, reg, l, p ? p : zero, aux);
-        }
+    uint64_t exec = EXEC(w), addr[LANES];
+    if (likely(wave_in_lds(w, at, off, exec, aux & M_BYTES, addr))) {
+        load_lanes(w, reg, addr, exec, aux);
+        return;
+    }
+    while (exec) {
+        int l = take_lane(&exec);
+        const uint8_t *p = lds_ptr(w, in, l, at[l] + off, aux & M_BYTES, "read");
+        lane_load(w, reg, l, p ? p : zero, aux);
+    }
+}
+static void ds_store(Wave *w, const Inst *in, unsigned reg, const uint32_t *at, uint32_t off, uint32_t aux)
+{
+    uint64_t exec = EXEC(w), addr[LANES];
+    if (likely(wave_in_lds(w, at, off, exec, aux & M_BYTES, addr))) {
+        store_lanes(w, reg, addr, exec, aux);
+        return;
+    }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint8_t *p = lds_ptr(w, in, l, at[l] + off, aux & M_BYTES, "write");
+        if (p)
+            lane_store(w, reg, l, p, aux);
+    }
+}
+static void ds_read(Wave *w, const Inst *in)
+{
+    uint32_t at[LANES];
+    memcpy(at, w->v[in->op[1].reg], sizeof at);
+    ds_load(w, in, in->op[0].reg, at, (uint32_t)in->offset, in->def->aux);
 }
 static void ds_write(Wave *w, const Inst *in)
 {
-    uint64_t exec = EXEC(w);
-    uint32_t aux = in->def->aux, off = (uint32_t)in->offset;
-    unsigned n = aux & M_BYTES, reg = in->op[1].reg;
-    const uint32_t *addr = w->v[in->op[0].reg];
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint8_t *p = lds_ptr(w, in, l, addr[l] + off, n, "write");
-            if (p)
-                lane_store(w, reg, l, p, aux);
-        }
+    ds_store(w, in, in->op[1].reg, w->v[in->op[0].reg], (uint32_t)in->offset, in->def->aux);
 }
 /* aux: element bytes, times 64 for the st64 forms in bits 8.. */
 static void ds_read2(Wave *w, const Inst *in)
 {
-    static const uint8_t zero[16];
-    uint64_t exec = EXEC(w);
     unsigned n = in->def->aux & M_BYTES, unit = n * (in->def->aux >> 8), reg = in->op[0].reg;
-    uint32_t addr[LANES];
-    memcpy(addr, w->v[in->op[1].reg], sizeof addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            const uint8_t *p = lds_ptr(w, in, l, addr[l] + in->offset0 * unit, n, "read");
-            const uint8_t *q = lds_ptr(w, in, l, addr[l] + in->offset1 * unit, n, "read");
-            lane_load(w, reg, l, p ? p : zero, n);
-            lane_load(w, reg + n / 4, l, q ? q : zero, n);
-        }
+    uint32_t at[LANES];
+    memcpy(at, w->v[in->op[1].reg], sizeof at);
+    ds_load(w, in, reg, at, in->offset0 * unit, n);
+    ds_load(w, in, reg + n / 4, at, in->offset1 * unit, n);
 }
 static void ds_write2(Wave *w, const Inst *in)
 {
-    uint64_t exec = EXEC(w);
     unsigned n = in->def->aux & M_BYTES, unit = n * (in->def->aux >> 8);
-    const uint32_t *addr = w->v[in->op[0].reg];
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint8_t *p = lds_ptr(w, in, l, addr[l] + in->offset0 * unit, n, "write");
-            uint8_t *q = lds_ptr(w, in, l, addr[l] + in->offset1 * unit, n, "write");
-            if (p)
-                lane_store(w, in->op[1].reg, l, p, n);
-            if (q)
-                lane_store(w, in->op[2].reg, l, q, n);
-        }
+    const uint32_t *at = w->v[in->op[0].reg];
+    ds_store(w, in, in->op[1].reg, at, in->offset0 * unit, n);
+    ds_store(w, in, in->op[2].reg, at, in->offset1 * unit, n);
 }
 /* [ret,] address, data [, data2]; for cmpst the compare value comes first, for cmpstore the new one */
 static void ds_atomic(Wave *w, const Inst *in)
@@ -608,12 +705,12 @@ static void ds_atomic(Wave *w, const Inst *in)
         data = o[2].reg, second = o[1].reg;
     uint32_t addr[LANES];
     memcpy(addr, w->v[o[0].reg], sizeof addr);
-    FOR_LANES (l)
-        if (ACTIVE(exec, l)) {
-            uint8_t *p = lds_ptr(w, in, l, addr[l] + (uint32_t)in->offset, n, "atomic");
-            if (p)
-                lane_atomic(w, l, p, aux, data, second, in->op[0].reg, rtn);
-        }
+    while (exec) {
+        int l = take_lane(&exec);
+        uint8_t *p = lds_ptr(w, in, l, addr[l] + (uint32_t)in->offset, n, "atomic");
+        if (p)
+            lane_atomic(w, l, p, aux, data, second, in->op[0].reg, rtn);
+    }
 }
 static void ds_bpermute(Wave *w, const Inst *in) /* pull: lane l takes the data of lane addr/4 */
 {

@@ -1,5 +1,5 @@
-/* bench.c - how fast the emulator is: calls a second, and wave-instructions a second in a few usual kernels.
- * Not a test.  Instructions are counted in a first run of the program, with ROCM_EMU_PROFILE. */
+/* bench.c - how fast the emulator is: calls a second, and wave-instructions a second in a few usual kernels, in
+ * processor time.  Not a test.  Instructions are counted in a first run of the program, with ROCM_EMU_PROFILE. */
 #include "rtc.h"
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,13 +37,19 @@ static const struct {
     const char *name;
     unsigned grid[2];
     int n, times;
-} kernels[] = {{"add", {3907, 1}, 1000000, 5},
-               {"strided", {3907, 1}, 1000000, 2},
-               {"map", {3907, 1}, 1000000, 1},
-               {"rows", {1000, 1}, 1000, 2},
-               {"gemm", {4, 4}, 256, 3}};
+} kernels[] = {{"add", {3907, 1}, 1000000, 20},
+               {"strided", {3907, 1}, 1000000, 15},
+               {"map", {3907, 1}, 1000000, 10},
+               {"rows", {1000, 1}, 1000, 10},
+               {"gemm", {4, 4}, 256, 20}};
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
+static double cpu_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
 static void launch(hipFunction_t f, unsigned gx, unsigned gy, void **args)
 {
     CHECK(hipModuleLaunchKernel(f, gx, gy, 1, 256, 1, 1, 0, NULL, args, NULL));
@@ -54,31 +60,31 @@ static void calls(hipModule_t m)
     hipFunction_t f = function(m, "empty"), add = function(m, "add");
     void *x = device_alloc(4096), *p;
     int n = 256, count = 20000;
-    double t = now_ms();
+    double t = cpu_ms();
     for (int i = 0; i < count; i++)
         launch(f, 1, 1, NULL);
-    printf("%-44s %9.0f /s\n", "empty kernel, one group", count / (now_ms() - t) * 1e3);
-    t = now_ms();
+    printf("%-44s %9.0f /s\n", "empty kernel, one group", count / (cpu_ms() - t) * 1e3);
+    t = cpu_ms();
     for (int i = 0; i < count; i++)
         launch(f, 4, 1, NULL);
-    printf("%-44s %9.0f /s\n", "empty kernel, four groups", count / (now_ms() - t) * 1e3);
-    t = now_ms();
+    printf("%-44s %9.0f /s\n", "empty kernel, four groups", count / (cpu_ms() - t) * 1e3);
+    t = cpu_ms();
     for (int i = 0; i < count; i++)
         launch(add, 1, 1, (void *[]){&x, &x, &x, &n});
-    printf("%-44s %9.0f /s\n", "add, one group", count / (now_ms() - t) * 1e3);
-    t = now_ms();
+    printf("%-44s %9.0f /s\n", "add, one group", count / (cpu_ms() - t) * 1e3);
+    t = cpu_ms();
     for (int i = 0; i < count; i++) {
         CHECK(hipMalloc(&p, 1000));
         CHECK(hipFree(p));
     }
-    printf("%-44s %9.0f /s\n", "hipMalloc and hipFree of 1000 bytes", count / (now_ms() - t) * 1e3);
+    printf("%-44s %9.0f /s\n", "hipMalloc and hipFree of 1000 bytes", count / (cpu_ms() - t) * 1e3);
     count = 500;
-    t = now_ms();
+    t = cpu_ms();
     for (int i = 0; i < count; i++) {
         CHECK(hipMalloc(&p, 4 << 20));
         CHECK(hipFree(p));
     }
-    printf("%-44s %9.0f /s\n", "hipMalloc and hipFree of 4 MB", count / (now_ms() - t) * 1e3);
+    printf("%-44s %9.0f /s\n", "hipMalloc and hipFree of 4 MB", count / (cpu_ms() - t) * 1e3);
 }
 
 int main(int argc, char **argv)
@@ -120,13 +126,16 @@ int main(int argc, char **argv)
         int n = kernels[i].n, times = counting ? 1 : argc > 2 ? atoi(argv[2]) : kernels[i].times;
         void *args[] = {&x, &y, &z, &n};
         launch(f, 1, 1, args); /* decodes; counted with the rest */
-        double t = now_ms();
-        for (int k = 0; k < times; k++)
+        double best = INFINITY;
+        for (int k = 0; k < times; k++) {
+            double t = cpu_ms();
             launch(f, kernels[i].grid[0], kernels[i].grid[1], args);
-        CHECK(hipDeviceSynchronize());
-        t = (now_ms() - t) / times;
+            CHECK(hipDeviceSynchronize());
+            t = cpu_ms() - t;
+            best = t < best ? t : best;
+        }
         if (!counting)
-            printf("%-44s %9.2f ms %7.1f M wave-instructions/s\n", kernels[i].name, t, insts[i] / t * 1e-3);
+            printf("%-44s %9.2f ms %7.1f M wave-instructions/s\n", kernels[i].name, best, insts[i] / best * 1e-3);
     }
     return 0;
 }
