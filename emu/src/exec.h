@@ -1,4 +1,7 @@
-/* exec.h - operand access shared by the exec_*.c files. */
+/* exec.h - operand access shared by the exec_*.c files.
+ *
+ * The files that loop over lanes are compiled twice, for waves of 64 and of 32 lanes (WAVE_LANES); a register has room
+ * for 64 in both.  The names that such a file shows to others end in _32 in the second copy. */
 #ifndef ROCM_EMU_EXEC_H
 #define ROCM_EMU_EXEC_H
 #include "emu.h"
@@ -6,7 +9,22 @@
 #include <immintrin.h>
 #endif
 
-#define FOR_LANES(l) for (int l = 0; l < LANES; l++)
+#ifndef WAVE_LANES
+#define WAVE_LANES 64
+#endif
+#if WAVE_LANES == 32
+#define src32_slow src32_slow_32
+#define src64 src64_32
+#define wr32_slow wr32_slow_32
+#define wr64 wr64_32
+#define region_hit_slow region_hit_slow_32
+#define ops_vector ops_vector_32
+#define ops_vector16 ops_vector16_32
+#define ops_compare ops_compare_32
+#define ops_memory ops_memory_32
+#endif
+#define ALL_LANES (~(uint64_t)0 >> (64 - WAVE_LANES))
+#define FOR_LANES(l) for (int l = 0; l < WAVE_LANES; l++)
 #define ACTIVE(m, l) ((m) >> (l)&1)
 
 /* ---- bit casts and conversions ------------------------------------------------------------------- */
@@ -124,12 +142,12 @@ void src64(Wave *w, const Inst *in, int i, uint64_t *tmp);
 
 static inline void blend32(uint32_t *restrict d, const uint32_t *restrict r, uint64_t m)
 {
-    if (likely(m == ~(uint64_t)0)) {
-        memcpy(d, r, LANES * 4);
+    if (likely(m == ALL_LANES)) {
+        memcpy(d, r, WAVE_LANES * 4);
         return;
     }
 #if defined(__AVX512F__)
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < WAVE_LANES / 16; k++)
         _mm512_mask_storeu_epi32(d + 16 * k, (__mmask16)(m >> 16 * k), _mm512_loadu_si512(r + 16 * k));
 #else
     FOR_LANES (l)
@@ -143,7 +161,7 @@ static inline void blend64(uint64_t *d, uint64_t v, uint64_t m)
     if (!m)
         return;
 #if defined(__AVX512F__)
-    for (int k = 0; k < 8; k++)
+    for (int k = 0; k < WAVE_LANES / 8; k++)
         _mm512_mask_storeu_epi64(d + 8 * k, (__mmask8)(m >> 8 * k), _mm512_set1_epi64((long long)v));
 #else
     FOR_LANES (l)
@@ -156,7 +174,7 @@ static inline uint64_t lane_mask(const uint32_t *r)
 {
     uint64_t m = 0;
 #if defined(__AVX512F__)
-    for (int k = 0; k < 4; k++) {
+    for (int k = 0; k < WAVE_LANES / 16; k++) {
         __m512i x = _mm512_loadu_si512(r + 16 * k);
         m |= (uint64_t)_mm512_test_epi32_mask(x, x) << 16 * k;
     }
@@ -171,7 +189,7 @@ static inline uint64_t lane_mask(const uint32_t *r)
 static inline void mask_lanes(uint64_t m, uint32_t *r)
 {
 #if defined(__AVX512F__)
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < WAVE_LANES / 16; k++)
         _mm512_storeu_si512(r + 16 * k, _mm512_maskz_set1_epi32((__mmask16)(m >> 16 * k), 1));
 #else
     FOR_LANES (l)
@@ -196,8 +214,6 @@ static inline void wr32(Wave *w, const Inst *in, uint32_t *r)
         blend32(w->v[in->op[0].reg], r, EXEC(w));
 }
 void wr64(Wave *w, const Inst *in, uint64_t *r);
-void exec_dual(Wave *w, const Inst *in);
-void exec_pair(Wave *w, const Inst *in); /* of two that do not read what the other writes */
 
 /* ---- memory ------------------------------------------------------------------------------------------- */
 enum { SMEM_BYTES = 0x100 }; /* in the aux of a scalar load: its size is in bytes */
