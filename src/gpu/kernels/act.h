@@ -11,7 +11,7 @@ template <class R> DEVICE R gelu_inner(R x)
 }
 
 /* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
-template <class R> DEVICE R act_gelu(R x) { return x / (1 + m_exp(-2 * gelu_inner(x))); }
+template <class R> DEVICE R act_gelu(R x) { return x * m_recip(1 + m_exp(-2 * gelu_inner(x))); }
 template <class R> DEVICE R act_gelu_erf(R x)
 {
     return (R)0.5 * x * (1 + m_erf(x * (R)0.70710678118654752440));

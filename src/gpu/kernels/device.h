@@ -369,15 +369,24 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
 
+/* 1 / x, off by at most one in the last place where that is much cheaper. */
+DEVICE f64 m_recip(f64 x) { return 1 / x; }
+DEVICE f32 m_recip(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    f32 y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 template <class R> DEVICE R m_sigmoid(R x)
 {
-    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x)
-{
-    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
-}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
 
 /* ---- reductions over lanes and blocks ---- */
 
