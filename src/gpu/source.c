@@ -28,7 +28,10 @@
     X(reduce_h, "reduce.h") \
     X(reduce_hip, "reduce.hip") \
     X(softmax_h, "softmax.h") \
-    X(softmax_hip, "softmax.hip")
+    X(softmax_hip, "softmax.hip") \
+    X(scan_h, "scan.h") \
+    X(scan_hip, "scan.hip") \
+    X(sort_hip, "sort.hip")
 
 FILES(TEXT)
 
