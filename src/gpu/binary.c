@@ -41,10 +41,8 @@ static wk_status run_gradients(wk_call *c)
 {
     const gradients *g = c->impl->data;
     for (int i = 0; i < 2; i++) {
-        wk_gpu_map m = {.kernel = &kernel,
-                        .formula = g->formula[i],
-                        .in = {c->in[0], c->in[1], c->in[2]},
-                        .n_in = 3};
+        wk_gpu_map m = {
+            .kernel = &kernel, .formula = g->formula[i], .in = {c->in[0], c->in[1], c->in[2]}, .n_in = 3};
         if (c->out[i])
             WK_TRY(map_and_sum(c, &m, c->in[2], c->out[i]));
     }

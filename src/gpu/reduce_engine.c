@@ -125,7 +125,9 @@ static void plan_columns(plan *p)
     a->group = 1;
     while (a->group < packs && (a->group < 32 || (a->group < THREADS && 2 * THREADS / a->group > a->n)))
         a->group *= 2;
-    p->blocks = least(p->outs / a->width * ((packs + a->group - 1) / a->group), WK_GRID_MAX);
+    a->tiles = wk_wide_divisor_of((packs + a->group - 1) / a->group);
+    a->blocks = p->outs / a->width * a->tiles.d;
+    p->blocks = least(a->blocks, WK_GRID_MAX);
     cut_parts(p, 8 * (THREADS / a->group));
     a->part_out = 1;
     a->part_next = p->outs;

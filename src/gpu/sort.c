@@ -10,6 +10,8 @@
 static const wk_kernel tiles_kernel = {"sort", "sort_tiles", "sort_args", WK_SORT_THREADS, .types = 1};
 static const wk_kernel merge_kernel = {"sort", "sort_merge", "sort_args", WK_SORT_THREADS, .types = 1};
 
+enum { LOG_TILE = 11 };
+_Static_assert(1 << LOG_TILE == WK_SORT_TILE, "the size of a tile");
 static int64_t tiles_of(int64_t n) { return (n + WK_SORT_TILE - 1) / WK_SORT_TILE; }
 
 /* Pairs for all lines; NULL with an error. */
@@ -20,41 +22,41 @@ static void *pairs_new(const wk_call *c, int64_t lines, int64_t n)
     return t ? wk_ptr(t) : NULL;
 }
 
-static wk_status launch(const wk_call *c, const wk_kernel *kernel, const sort_args *a)
+static wk_status launch(const wk_call *c, const wk_kernel *kernel, sort_args *a, int64_t tiles)
 {
-    i64 blocks = (a->lines + a->tile_lines - 1) / a->tile_lines * a->tiles;
+    a->tiles = wk_wide_divisor_of(tiles);
+    a->blocks = (a->lines + a->tile_lines - 1) / a->tile_lines * tiles;
     return WK_LAUNCH(c, kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}),
-                     (wk_grid){.x = wk_blocks(blocks, 1, WK_GRID_MAX)}, *a);
+                     (wk_grid){.x = wk_blocks(a->blocks, 1, WK_GRID_MAX)}, *a);
 }
 
 /* Lines that fit into a tile: done at once, several by a block. */
 static wk_status sort_short(const wk_call *c, sort_args a)
 {
-    a.size = 2;
-    while (a.size < a.n)
-        a.size *= 2;
+    a.log_size = 1;
+    while (1 << a.log_size < a.n)
+        a.log_size++;
     a.tile_lines = 1;
-    while (a.tile_lines * a.size < WK_SORT_TILE && a.tile_lines < a.lines)
+    while (a.tile_lines << a.log_size < WK_SORT_TILE && a.tile_lines < a.lines)
         a.tile_lines *= 2;
-    a.tiles = 1;
     a.keep = (i32)a.k;
     a.to = NULL;
-    return launch(c, &tiles_kernel, &a);
+    return launch(c, &tiles_kernel, &a, 1);
 }
 
 /* Every tile keeps its best k, and so do tiles of those, until one tile is left. */
 static wk_status choose(const wk_call *c, sort_args a)
 {
     while (a.n > WK_SORT_TILE) {
-        a.tiles = tiles_of(a.n);
-        a.size = WK_SORT_TILE;
+        int64_t tiles = tiles_of(a.n);
+        a.log_size = LOG_TILE;
         a.keep = (i32)a.k;
         a.tile_lines = 1;
-        a.stride = a.tiles * a.k;
+        a.stride = tiles * a.k;
         a.to = pairs_new(c, a.lines, a.stride);
         if (!a.to)
             return wk_error_status();
-        WK_TRY(launch(c, &tiles_kernel, &a));
+        WK_TRY(launch(c, &tiles_kernel, &a, tiles));
         a.from = a.to;
         a.n = a.stride;
     }
@@ -68,19 +70,17 @@ static wk_status sort_long(const wk_call *c, sort_args a)
     bool more = a.n > 2 * WK_SORT_TILE; /* than one merging pass */
     if (!rooms[0] || (more && !(rooms[1] = pairs_new(c, a.lines, a.n))))
         return wk_error_status();
-    a.tiles = tiles_of(a.n);
     a.stride = a.n;
-    a.size = a.keep = WK_SORT_TILE;
+    a.log_size = LOG_TILE;
+    a.keep = WK_SORT_TILE;
     a.tile_lines = 1;
     a.to = rooms[0];
-    WK_TRY(launch(c, &tiles_kernel, &a));
+    WK_TRY(launch(c, &tiles_kernel, &a, tiles_of(a.n)));
     for (a.run = WK_SORT_TILE; a.run < a.n; a.run *= 2) {
         bool last = 2 * a.run >= a.n;
         a.from = a.to;
         a.to = last ? NULL : a.from == rooms[0] ? rooms[1] : rooms[0];
-        if (last)
-            a.tiles = tiles_of(a.k);
-        WK_TRY(launch(c, &merge_kernel, &a));
+        WK_TRY(launch(c, &merge_kernel, &a, tiles_of(last ? a.k : a.n)));
     }
     return WK_OK;
 }

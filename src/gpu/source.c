@@ -31,7 +31,9 @@
     X(softmax_hip, "softmax.hip") \
     X(scan_h, "scan.h") \
     X(scan_hip, "scan.hip") \
-    X(sort_hip, "sort.hip")
+    X(sort_hip, "sort.hip") \
+    X(loss_h, "loss.h") \
+    X(loss_hip, "loss.hip")
 
 FILES(TEXT)
 

@@ -321,10 +321,10 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const 
 {
     typedef typename F::template state<acc<T>> S;
     u32 across = a.group, row = thread_id() / across, rows = WK_REDUCE_THREADS / across;
-    i64 tile = (i64)across * VEC, tiles = (a.width + tile - 1) / tile, all = a.outs / a.width * tiles;
+    i64 tile = (i64)across * VEC;
     i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
-    for (i64 t = block_id(); t < all; t += grid_blocks()) {
-        i64 outer = t / tiles, column = (t - outer * tiles) * tile + thread_id() % across * VEC;
+    for (i64 t = block_id(); t < a.blocks; t += grid_blocks()) {
+        i64 outer = divide(t, a.tiles), column = (t - outer * a.tiles.d) * tile + thread_id() % across * VEC;
         bool there = column < a.width;
         i64 out = outer * a.width + (there ? column : 0);
         S s[VEC];
@@ -417,7 +417,7 @@ GRAD3(prod_grad, x != 0 ? (dy == 0 ? y / x : 0) : y)
 template <class T> DEVICE void reduce_scatter(const reduce_scatter_args &a)
 {
     for (i64 i = global_thread(); i < a.outs; i += global_threads()) {
-        i64 outer = i / a.inner;
-        ((T *)a.dx)[(outer * a.size + a.places[i]) * a.inner + (i - outer * a.inner)] = ((const T *)a.dy)[i];
+        i64 outer = divide(i, a.inner);
+        ((T *)a.dx)[(outer * a.size + a.places[i]) * a.inner.d + (i - outer * a.inner.d)] = ((const T *)a.dy)[i];
     }
 }

@@ -28,13 +28,15 @@ typedef struct {
     void *to;         /* pairs [lines][stride], or NULL: what follows is written */
     void *values;     /* [lines][k], or NULL */
     u32 *indices;     /* the same */
-    i64 lines, n, k, tiles, stride;
-    i64 run;        /* merging: the length of sorted runs */
-    i32 size;       /* tiles: a power of two, at least n or WK_SORT_TILE */
-    i32 keep;       /* pairs to keep of a tile */
-    i32 tile_lines; /* lines that a block sorts side by side, where they are short */
-    u64 flip, nan;  /* bits that turn the order around; the key of a NaN */
-    walk_dims kept; /* x: lines of elements side by side */
+    i64 lines, n, k, stride;
+    i64 blocks;
+    wide_divisor tiles; /* of a line */
+    i64 run;            /* merging: the length of sorted runs, a power of two */
+    i32 log_size;       /* tiles: 2^log_size pairs, at least n or WK_SORT_TILE */
+    i32 keep;           /* pairs to keep of a tile */
+    i32 tile_lines;     /* lines that a block sorts side by side, where they are short */
+    u64 flip, nan;      /* bits that turn the order around; the key of a NaN */
+    walk_dims kept;     /* x: lines of elements side by side */
 } sort_args;
 
 #endif

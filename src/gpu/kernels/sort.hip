@@ -83,20 +83,19 @@ template <class T> DEVICE void sort_tiles(const sort_args &a)
 {
     typedef pair_of<sizeof(T)> P;
     SHARED P room[WK_SORT_TILE];
-    u32 size = a.size, all = size * a.tile_lines;
-    i64 blocks = (a.lines + a.tile_lines - 1) / a.tile_lines * a.tiles;
-    for (i64 block = block_id(); block < blocks; block += grid_blocks()) {
-        i64 first = block / a.tiles, tile = block - first * a.tiles;
+    u32 size = 1u << a.log_size, all = size * a.tile_lines;
+    for (i64 block = block_id(); block < a.blocks; block += grid_blocks()) {
+        i64 first = divide(block, a.tiles), tile = block - first * a.tiles.d;
         first *= a.tile_lines;
         for (u32 i = thread_id(); i < all; i += WK_SORT_THREADS) {
-            i64 line = first + i / size, at = tile * size + i % size;
+            i64 line = first + (i >> a.log_size), at = tile * size + (i & (size - 1));
             room[i] = line < a.lines && at < a.n ? get_pair<T, P>(a, line, at) : P::last();
         }
         barrier();
         sort_shared(room, size, all);
         for (u32 i = thread_id(); i < all; i += WK_SORT_THREADS) {
-            i64 line = first + i / size;
-            u32 at = i % size;
+            i64 line = first + (i >> a.log_size);
+            u32 at = i & (size - 1);
             if (line >= a.lines || at >= (u32)a.keep)
                 continue;
             if (!a.to)
@@ -147,11 +146,11 @@ template <class T> DEVICE void sort_merge(const sort_args &a)
     const u32 each = WK_SORT_TILE / WK_SORT_THREADS;
     SHARED P room[WK_SORT_TILE];
     SHARED i64 cuts[2];
-    for (i64 block = block_id(); block < a.lines * a.tiles; block += grid_blocks()) {
-        i64 line = block / a.tiles, begin = (block - line * a.tiles) * WK_SORT_TILE,
+    for (i64 block = block_id(); block < a.blocks; block += grid_blocks()) {
+        i64 line = divide(block, a.tiles), begin = (block - line * a.tiles.d) * WK_SORT_TILE,
             end = lesser(begin + WK_SORT_TILE, a.n);
         const P *from = (const P *)a.from + line * a.n;
-        i64 base = begin / (2 * a.run) * (2 * a.run);
+        i64 base = begin & -2 * a.run;
         i64 nx = lesser(a.run, a.n - base), ny = lesser(a.run, a.n - base - nx);
         const P *x = from + base, *y = x + nx;
         if (thread_id() < 2)
