@@ -5,7 +5,8 @@
 #include "sort.h"
 #include "walk.h"
 
-enum { THREADS = WK_SCAN_THREADS, MOST_PARTS = 1024 };
+enum { THREADS = WK_SCAN_THREADS, LOG_THREADS = 8, MOST_PARTS = 1024 };
+_Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
 
 static const wk_kernel rows_kernel = {"scan", "cumsum_rows", "cumsum_args", THREADS, .types = 1, .ints = 1};
 static const wk_kernel columns_kernel = {"scan", "cumsum_columns", "cumsum_args", THREADS, .types = 1};
@@ -63,12 +64,12 @@ static void plan_walk(const wk_call *c, plan *p)
     cumsum_args *a = &p->a;
     p->vec = p->columns ? 1 : vector_width(p);
     int64_t packs = a->n / p->vec, least_part = 64;
-    a->group = packs > 8 * 32 ? THREADS : 1;
-    while (a->group < 32 && a->group < packs)
-        a->group *= 2;
-    p->blocks = wk_blocks(a->lines, p->columns ? THREADS : THREADS / a->group, WK_GRID_MAX);
+    a->log_group = packs > 8 * 32 ? LOG_THREADS : 0;
+    while (a->log_group < 5 && 1 << a->log_group < packs)
+        a->log_group++;
+    p->blocks = wk_blocks(a->lines, p->columns ? THREADS : THREADS >> a->log_group, WK_GRID_MAX);
     if (!p->columns)
-        least_part = a->group < THREADS ? a->n + 1 : 4 * THREADS * p->vec;
+        least_part = a->log_group < LOG_THREADS ? a->n + 1 : 4 * THREADS * p->vec;
     int64_t enough = 8 * (int64_t)wk_gpu_of(c->device)->facts.units;
     int64_t parts = least(least(enough / p->blocks, a->n / least_part), MOST_PARTS);
     if (parts < 3) /* two parts read twice and gain nothing */

@@ -14,7 +14,7 @@ typedef struct {
     i64 chunk;   /* steps of a part */
     i64 part_out, part_next; /* strides of parts */
     i32 n_parts;
-    i32 group;          /* threads that share a row (1 to 32, or all), or that lie along a row of columns */
+    i32 log_group; /* log2 of the threads that share a row (1 to 32, or all), or that lie along a row of columns */
     wide_divisor tiles; /* columns: blocks that lie side by side along the width */
     i64 blocks, width;  /* all blocks; neighbouring results */
     i32 packed_y;       /* columns: results lie side by side, aligned for packs */

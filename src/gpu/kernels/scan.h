@@ -15,7 +15,7 @@ typedef struct {
     i64 part; /* elements of a part */
     i32 n_parts;
     i32 sums_only; /* the first run */
-    i32 group;     /* threads that share a line: 1 to 32, or all of the block */
+    i32 log_group; /* log2 of the threads that share a line: 1 to 32, or all of the block */
     i32 reverse;   /* from the end */
     i64 step_x, step_y;
     walk_dims kept;

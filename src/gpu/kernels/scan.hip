@@ -21,7 +21,7 @@ struct op_add {
 /* The sum of v over the lanes before this one in its group; total gets that of all. */
 template <class A> DEVICE A lanes_before(A v, u32 group, A *total)
 {
-    u32 lane = lane_id() % group;
+    u32 lane = lane_id() & (group - 1);
     A sum = v;
     for (u32 m = 1; m < group; m *= 2) {
         A below = shuffle(sum, lane_id() - (lane >= m ? m : 0));
@@ -61,15 +61,16 @@ template <class C> DEVICE C parts_before(const cumsum_args &a, i64 line, u32 par
     return block_reduce<op_add, WK_SCAN_THREADS>(sum, room);
 }
 
-/* a.group threads share a line and take VEC neighbours each. */
+/* 2^log_group threads share a line and take VEC neighbours each. */
 template <class T, int VEC> DEVICE void cumsum_rows(const cumsum_args &a)
 {
     typedef acc<T> A;
     typedef carry<T> C;
-    u32 group = a.group, lane = thread_id() % group, rows = WK_SCAN_THREADS / group, part = block_id_y();
+    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_SCAN_THREADS >> a.log_group,
+        part = block_id_y();
     i64 begin = part * a.part, end = lesser(a.n, begin + a.part);
     for (i64 first = (i64)block_id() * rows; first < a.lines; first += (i64)grid_blocks() * rows) {
-        i64 line = first + thread_id() / group;
+        i64 line = first + (thread_id() >> a.log_group);
         bool there = line < a.lines;
         walk_offsets to = walk_to(a.kept, there ? line : 0);
         C sum = part && !a.sums_only ? parts_before<C>(a, line, part) : 0;
