@@ -33,7 +33,7 @@ static wk_status launch(const wk_call *c, const wk_kernel *kernel, sort_args *a,
 /* Lines that fit into a tile: done at once, several by a block. */
 static wk_status sort_short(const wk_call *c, sort_args a)
 {
-    a.log_size = 1;
+    a.log_size = 3; /* what a thread sorts */
     while (1 << a.log_size < a.n)
         a.log_size++;
     a.tile_lines = 1;

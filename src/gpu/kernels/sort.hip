@@ -57,24 +57,113 @@ template <class T, class P> DEVICE P get_pair(const sort_args &a, i64 line, i64 
     return P::make(key_of(((const T *)a.x)[walk_to(a.kept, line).x + i], a), (u32)i);
 }
 
-/* ---- tiles: sorted in shared memory ---- */
+/* ---- shared memory ---- */
 
-/* A bitonic network over lines of `size` pairs, a power of two, in `all` of them. */
-template <class P> DEVICE void sort_shared(P *p, u32 size, u32 all)
+enum { EACH = WK_SORT_TILE / WK_SORT_THREADS }; /* neighbouring pairs that a thread holds */
+
+/* A tile with a gap after every EACH pairs, so that threads that walk theirs do so in different banks. */
+template <class P> struct tile_of {
+    P p[WK_SORT_TILE + WK_SORT_THREADS];
+    MEMBER P &operator[](u32 i) { return p[i + i / EACH]; }
+    MEMBER const P &operator[](u32 i) const { return p[i + i / EACH]; }
+};
+
+/* Two sorted runs of a tile. */
+template <class P> struct part_of {
+    const tile_of<P> *tile;
+    u32 from;
+    MEMBER const P &operator[](u32 i) const { return (*tile)[from + i]; }
+};
+
+template <class P> DEVICE void store_pairs(tile_of<P> &tile, const P *p)
 {
-    for (u32 k = 2; k <= size; k *= 2) {
-        for (u32 j = k / 2; j; j /= 2) {
-            for (u32 t = thread_id(); t < all / 2; t += WK_SORT_THREADS) {
-                u32 lo = 2 * t - (t & (j - 1)), hi = lo + j;
-                bool up = (lo & k & (size - 1)) == 0;
-                P x = p[lo], y = p[hi];
-                if (y.before(x) == up) {
-                    p[lo] = y;
-                    p[hi] = x;
-                }
-            }
-            barrier();
-        }
+    UNROLL
+    for (u32 i = 0; i < EACH; i++)
+        tile[thread_id() * EACH + i] = p[i];
+}
+
+/* ---- merging ---- */
+
+/* Of the first n pairs of the sorted runs x and y together, how many are of x. */
+template <class N, class X> DEVICE N merge_cut(X x, N nx, X y, N ny, N n)
+{
+    N lo = n > ny ? n - ny : 0, hi = lesser(n, nx);
+    while (lo < hi) {
+        N mid = (lo + hi) / 2;
+        if (x[mid].before(y[n - 1 - mid]))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* EACH pairs, from the at-th on, of the runs of nx and ny pairs that begin at x and y. */
+template <class P> DEVICE void merge_some(const tile_of<P> &tile, u32 x, u32 nx, u32 y, u32 ny, u32 at, P *out)
+{
+    u32 of_x = merge_cut<u32>(part_of<P>{&tile, x}, nx, part_of<P>{&tile, y}, ny, at);
+    u32 x_end = x + nx, y_end = y + ny;
+    x += of_x;
+    y += at - of_x;
+    P next_x = x < x_end ? tile[x] : P::last(), next_y = y < y_end ? tile[y] : P::last();
+    UNROLL
+    for (u32 i = 0; i < EACH; i++) {
+        bool take_x = y >= y_end || (x < x_end && next_x.before(next_y));
+        out[i] = take_x ? next_x : next_y;
+        x += take_x;
+        y += !take_x;
+        if (take_x)
+            next_x = x < x_end ? tile[x] : P::last();
+        else
+            next_y = y < y_end ? tile[y] : P::last();
+    }
+}
+
+/* ---- tiles ---- */
+
+template <class P> DEVICE void order(P &a, P &b)
+{
+    bool swap = b.before(a);
+    P t = swap ? b : a;
+    b = swap ? a : b;
+    a = t;
+}
+
+/* Batcher's network for the pairs of a thread. */
+template <class P> DEVICE void sort_own(P *p)
+{
+    static_assert(EACH == 8, "a network for eight");
+    order(p[0], p[1]), order(p[2], p[3]), order(p[4], p[5]), order(p[6], p[7]);
+    order(p[0], p[2]), order(p[1], p[3]), order(p[4], p[6]), order(p[5], p[7]);
+    order(p[1], p[2]), order(p[5], p[6]);
+    order(p[0], p[4]), order(p[1], p[5]), order(p[2], p[6]), order(p[3], p[7]);
+    order(p[2], p[4]), order(p[3], p[5]);
+    order(p[1], p[2]), order(p[3], p[4]), order(p[5], p[6]);
+}
+
+/* Lines of `size` pairs (EACH or more, a power of two) side by side in a tile of `all`: every thread sorts its own, then
+ * runs are merged two by two. */
+template <class P> DEVICE void sort_tile(tile_of<P> &tile, u32 size, u32 all)
+{
+    u32 at = thread_id() * EACH;
+    bool busy = at < all;
+    P p[EACH];
+    if (busy) {
+        UNROLL
+        for (u32 i = 0; i < EACH; i++)
+            p[i] = tile[at + i];
+        sort_own(p);
+        store_pairs(tile, p);
+    }
+    barrier();
+    for (u32 run = EACH; run < size; run *= 2) {
+        u32 base = at & ~(2 * run - 1);
+        if (busy)
+            merge_some(tile, base, run, base + run, run, at - base, p);
+        barrier();
+        if (busy)
+            store_pairs(tile, p);
+        barrier();
     }
 }
 
@@ -82,7 +171,7 @@ template <class P> DEVICE void sort_shared(P *p, u32 size, u32 all)
 template <class T> DEVICE void sort_tiles(const sort_args &a)
 {
     typedef pair_of<sizeof(T)> P;
-    SHARED P room[WK_SORT_TILE];
+    SHARED tile_of<P> room;
     u32 size = 1u << a.log_size, all = size * a.tile_lines;
     for (i64 block = block_id(); block < a.blocks; block += grid_blocks()) {
         i64 first = divide(block, a.tiles), tile = block - first * a.tiles.d;
@@ -92,7 +181,7 @@ template <class T> DEVICE void sort_tiles(const sort_args &a)
             room[i] = line < a.lines && at < a.n ? get_pair<T, P>(a, line, at) : P::last();
         }
         barrier();
-        sort_shared(room, size, all);
+        sort_tile(room, size, all);
         for (u32 i = thread_id(); i < all; i += WK_SORT_THREADS) {
             i64 line = first + (i >> a.log_size);
             u32 at = i & (size - 1);
@@ -107,68 +196,31 @@ template <class T> DEVICE void sort_tiles(const sort_args &a)
     }
 }
 
-/* ---- merging ---- */
-
-/* Of the first `n` pairs of both runs together, how many are of x. */
-template <class P> DEVICE i64 merge_cut(const P *x, i64 nx, const P *y, i64 ny, i64 n)
-{
-    i64 lo = n > ny ? n - ny : 0, hi = lesser(n, nx);
-    while (lo < hi) {
-        i64 mid = (lo + hi) / 2;
-        if (x[mid].before(y[n - 1 - mid]))
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
-/* A thread's share of a tile, from shared memory. */
-template <class P> DEVICE void merge_shared(const P *room, u32 nx, u32 n, P *out)
-{
-    const u32 each = WK_SORT_TILE / WK_SORT_THREADS;
-    u32 at = lesser(thread_id() * each, n);
-    u32 x = (u32)merge_cut(room, nx, room + nx, n - nx, at), y = at - x + nx;
-    UNROLL
-    for (u32 i = 0; i < each; i++) {
-        bool from_x = x < nx && (y >= n || room[x].before(room[y]));
-        u32 take = from_x ? x : y;
-        out[i] = room[take < n ? take : 0];
-        x += from_x;
-        y += !from_x;
-    }
-}
+/* ---- runs in memory ---- */
 
 /* Neighbouring runs of a line to one, a tile of the result to a block. */
 template <class T> DEVICE void sort_merge(const sort_args &a)
 {
     typedef pair_of<sizeof(T)> P;
-    const u32 each = WK_SORT_TILE / WK_SORT_THREADS;
-    SHARED P room[WK_SORT_TILE];
+    SHARED tile_of<P> room;
     SHARED i64 cuts[2];
     for (i64 block = block_id(); block < a.blocks; block += grid_blocks()) {
         i64 line = divide(block, a.tiles), begin = (block - line * a.tiles.d) * WK_SORT_TILE,
             end = lesser(begin + WK_SORT_TILE, a.n);
-        const P *from = (const P *)a.from + line * a.n;
-        i64 base = begin & -2 * a.run;
-        i64 nx = lesser(a.run, a.n - base), ny = lesser(a.run, a.n - base - nx);
-        const P *x = from + base, *y = x + nx;
+        i64 base = begin & -2 * a.run, nx = lesser(a.run, a.n - base), ny = lesser(a.run, a.n - base - nx);
+        const P *x = (const P *)a.from + line * a.n + base, *y = x + nx;
         if (thread_id() < 2)
-            cuts[thread_id()] = merge_cut(x, nx, y, ny, (thread_id() ? end : begin) - base);
+            cuts[thread_id()] = merge_cut<i64>(x, nx, y, ny, (thread_id() ? end : begin) - base);
         barrier();
         i64 x0 = cuts[0], y0 = begin - base - x0;
         u32 n = (u32)(end - begin), of_x = (u32)(cuts[1] - x0);
         for (u32 i = thread_id(); i < n; i += WK_SORT_THREADS)
             room[i] = i < of_x ? x[x0 + i] : y[y0 + (i - of_x)];
         barrier();
-        P out[each];
-        merge_shared(room, of_x, n, out);
+        P p[EACH];
+        merge_some(room, 0, of_x, of_x, n - of_x, lesser(thread_id() * EACH, n), p);
         barrier();
-        UNROLL
-        for (u32 i = 0; i < each; i++) {
-            if (thread_id() * each + i < n)
-                room[thread_id() * each + i] = out[i];
-        }
+        store_pairs(room, p);
         barrier();
         for (u32 i = thread_id(); i < n; i += WK_SORT_THREADS) {
             if (a.to)
