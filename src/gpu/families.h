@@ -13,10 +13,12 @@
     F(copy) \
     F(softmax) \
     F(attention) \
+    F(loss) \
     F(pool) \
     F(resample) \
     F(norm) \
     F(index) \
+    F(scan) \
     F(rnn) \
     /* clang-format on */
 

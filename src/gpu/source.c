@@ -23,6 +23,7 @@
     X(copy_h, "copy.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
+    X(loss_h, "loss.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
     X(matmul_h, "matmul.h") \
@@ -33,12 +34,14 @@
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
     X(rnn_h, "rnn.h") \
+    X(scan_h, "scan.h") \
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
     X(binary_hip, "binary.hip") \
     X(copy_hip, "copy.hip") \
     X(index_hip, "index.hip") \
+    X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
     X(matmul_hip, "matmul.hip") \
@@ -50,7 +53,9 @@
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \
     X(rnn_hip, "rnn.hip") \
+    X(scan_hip, "scan.hip") \
     X(softmax_hip, "softmax.hip") \
+    X(sort_hip, "sort.hip") \
     X(unary_hip, "unary.hip") \
     X(walk_hip, "walk.hip") \
     /* clang-format on */
