@@ -27,7 +27,13 @@
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(lrn_h, "lrn.h") \
-    X(lrn_hip, "lrn.hip")
+    X(lrn_hip, "lrn.hip") \
+    X(rope_h, "rope.h") \
+    X(rope_hip, "rope.hip") \
+    X(random_h, "random.h") \
+    X(random_hip, "random.hip") \
+    X(optim_h, "optim.h") \
+    X(optim_hip, "optim.hip")
 
 FILES(TEXT)
 
