@@ -4,7 +4,7 @@
 
 #include "core/families.h"
 
-#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(norm) F(rope) F(random) F(optim)
+#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(norm) F(rope) F(random) F(optim) F(ctc)
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
 WK_GPU_FAMILIES(X)

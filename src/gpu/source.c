@@ -33,7 +33,9 @@
     X(random_h, "random.h") \
     X(random_hip, "random.hip") \
     X(optim_h, "optim.h") \
-    X(optim_hip, "optim.hip")
+    X(optim_hip, "optim.hip") \
+    X(ctc_h, "ctc.h") \
+    X(ctc_hip, "ctc.hip")
 
 FILES(TEXT)
 
