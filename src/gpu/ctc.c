@@ -6,6 +6,7 @@
 
 static const wk_kernel sums_kernel = {"ctc", "ctc_log_sums", "ctc_args", 256, .types = 1};
 static const wk_kernel paths_kernel = {"ctc", "ctc_paths", "ctc_args", WK_CTC_STATES, .types = 1, .ints = 1};
+static const wk_kernel long_kernel = {"ctc", "ctc_paths", "ctc_args", 512, .types = 1, .ints = 1};
 static const wk_kernel gradient_kernel = {"ctc", "ctc_gradient", "ctc_args", 256, .types = 1};
 
 static void take_tensors(const wk_call *c, ctc_args *a)
@@ -81,8 +82,8 @@ static wk_status run_ctc(wk_call *c)
                                 long_rows ? WK_CTC_STATES : (int)((a.states + wave - 1) / wave * wave)};
     if (a.log_sums)
         WK_TRY(WK_LAUNCH(c, &sums_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), by_rows, a));
-    WK_TRY(WK_LAUNCH(c, &paths_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {long_rows}),
-                     by_sequences, a));
+    WK_TRY(WK_LAUNCH(c, long_rows ? &long_kernel : &paths_kernel,
+                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {long_rows}), by_sequences, a));
     if (!a.dx)
         return WK_OK;
     return WK_LAUNCH(c, &gradient_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), by_rows, a);
