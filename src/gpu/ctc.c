@@ -78,8 +78,7 @@ static wk_status run_ctc(wk_call *c)
     wk_grid by_rows = {.x = wk_blocks(a.steps * a.batch, 256 / wave, WK_GRID_MAX)};
     wk_grid by_sequences = {.x = wk_blocks(a.batch, 1, WK_GRID_MAX),
                             .y = a.dx ? 2 : 1,
-                            .threads =
-                                long_rows ? WK_CTC_STATES : (int)((a.states + wave - 1) / wave * wave)};
+                            .threads = long_rows ? 0 : (int)((a.states + wave - 1) / wave * wave)};
     if (a.log_sums)
         WK_TRY(WK_LAUNCH(c, &sums_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), by_rows, a));
     WK_TRY(WK_LAUNCH(c, long_rows ? &long_kernel : &paths_kernel,
