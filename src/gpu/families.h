@@ -12,8 +12,12 @@
     F(matmul) \
     F(copy) \
     F(softmax) \
+    F(rope) \
     F(attention) \
+    F(random) \
     F(loss) \
+    F(ctc) \
+    F(optim) \
     F(pool) \
     F(resample) \
     F(norm) \
