@@ -4,7 +4,7 @@
 
 #include "core/families.h"
 
-#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(pool) F(resample)
+#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(pool) F(resample) F(conv)
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
 WK_GPU_FAMILIES(X)

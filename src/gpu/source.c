@@ -23,10 +23,14 @@
     X(binary_hip, "binary.hip") \
     X(copy_h, "copy.h") \
     X(copy_hip, "copy.hip") \
+    X(planes_h, "planes.h") \
+    X(planes_hip, "planes.hip") \
     X(pool_h, "pool.h") \
     X(pool_hip, "pool.hip") \
     X(resample_h, "resample.h") \
-    X(resample_hip, "resample.hip")
+    X(resample_hip, "resample.hip") \
+    X(conv_h, "conv.h") \
+    X(conv_hip, "conv.hip")
 
 FILES(TEXT)
 
