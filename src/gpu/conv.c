@@ -1,11 +1,16 @@
 /* conv.c: convolutions and their gradients on the GPU by wick's own kernels. */
 #include "ops/conv.h"
 #include "families.h"
-#include "gpu.h"
 #include "kernels/conv.h"
+#include "kernels/depthwise.h"
+#include "planes.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
+static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1, .ints = 1};
+static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 256, .types = 1};
+static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_args", 256, .types = 1};
+static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
 
 /* Forms of the tile, as in conv.hip. */
 enum { NARROW, MIDDLE, LARGE };
@@ -187,7 +192,7 @@ static extent fill_product(const plan *p, conv_args *a)
     return (extent){a->m, a->channels * taps, a->images * product(g->map), g->groups};
 }
 
-/* ---- launches ---- */
+/* ---- products ---- */
 
 static int64_t tiles_of(const extent *e, int shape)
 {
@@ -251,18 +256,126 @@ static wk_status run_product(const wk_call *c, const plan *p)
     return partial ? add_up(c, partial, p->bias, p->out, a.out_c) : WK_OK;
 }
 
+/* ---- one image channel a group ---- */
+
+static bool is_depthwise(const wk_conv_geometry *g)
+{
+    return g->image_channels == g->groups && g->map_channels <= 4 * g->groups;
+}
+
+/* The map from the image; turned: the image from the map. */
+static void fill_axes(const wk_conv_geometry *g, bool turned, depth_axis *axis)
+{
+    for (int d = 0; d < 3; d++) {
+        axis[d] = (depth_axis){.size = (i32)(turned ? g->map[d] : g->image[d]),
+                               .step = turned ? 1 : (i32)g->stride[d],
+                               .first = (i32)(turned ? g->padding[d] : -g->padding[d]),
+                               .hop = (i32)(turned ? -g->dilation[d] : g->dilation[d]),
+                               .taps = (i32)g->kernel[d],
+                               .out = (i32)(turned ? g->image[d] : g->map[d]),
+                               .by_taps = divisor_of(g->kernel[d]),
+                               .by_out = divisor_of(turned ? g->image[d] : g->map[d]),
+                               .by_stride = divisor_of(g->stride[d])};
+    }
+}
+
+static wk_status run_depthwise(const wk_call *c, const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    bool turned = p->way == CONV_IMAGE;
+    int64_t multiplier = g->map_channels / g->groups, channels = turned ? g->image_channels : g->map_channels;
+    depth_args a = {.b = view_of(turned ? p->map : p->image, 1),
+                    .weight = wk_ptr(p->weight),
+                    .bias = p->bias ? wk_ptr(p->bias) : NULL,
+                    .out = wk_ptr(p->out),
+                    .multiplier = divisor_of(multiplier)};
+    fill_axes(g, turned, a.axis);
+    a.rows = wk_planes_rows(wk_count(p->out), a.axis[1].out);
+    int64_t strips = ceil_div(a.axis[1].out, a.rows);
+    a.strips = divisor_of(strips);
+    a.walk.channels = divisor_of(channels);
+    a.walk.rows = 1;
+    int64_t size[] = {g->n * channels, a.axis[0].out * strips, a.axis[2].out};
+    unsigned char t = (unsigned char)c->dtype;
+    if (turned && (multiplier > 1 || product(g->stride) > 1))
+        return wk_planes_run(c, &depth_image, WK_INSTANCE(.t = {t}), &a, sizeof a, &a.walk, size, 1);
+    short three = g->kernel[0] == 1 && g->kernel[1] == 3 && g->kernel[2] == 3 ? 3 : 0;
+    return wk_planes_run(c, &depth_map, WK_INSTANCE(.t = {t}, .i = {three}), &a, sizeof a, &a.walk, size, 1);
+}
+
+/* ---- gradients of weights and bias ---- */
+
+/* A block for each channel, and more where channels are few. */
+static wk_status run_sums(const wk_call *c, const wk_kernel *k, depth_sum_args *a, const wk_tensor *out)
+{
+    enum { LEAST = 2048, MOST = 256 };
+    int64_t want = 4 * (int64_t)wk_gpu_of(c->device)->facts.units / larger(a->channels, 1);
+    int64_t splits = larger(smaller(smaller(want, a->k / LEAST), MOST), 1);
+    a->k_each = (u32)(ceil_div(ceil_div(a->k, splits), 256) * 256);
+    splits = larger(ceil_div(a->k, larger(a->k_each, 1)), 1);
+    wk_tensor *partial = NULL;
+    if (splits > 1) {
+        partial = wk_tensor_new(c->device, wk_stat_dtype(c->dtype), 2, (int64_t[]){splits, wk_count(out)});
+        if (!partial)
+            return wk_error_status();
+        a->partial = wk_ptr(partial);
+    }
+    a->out = wk_ptr(out);
+    wk_grid grid = {.x = smaller(a->channels, WK_GRID_MAX), .z = splits};
+    WK_TRY(WK_LAUNCH(c, k, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, *a));
+    return partial ? add_up(c, partial, NULL, out, 1) : WK_OK;
+}
+
+static wk_status run_depthwise_weight(const wk_call *c, const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    depth_sum_args a = {.map = view_of(p->map, 1),
+                        .image = view_of(p->image, 1),
+                        .pixels = divisor_of(product(g->map)),
+                        .multiplier = divisor_of(g->map_channels / g->groups),
+                        .channels = (u32)g->map_channels,
+                        .taps = (u32)product(g->kernel),
+                        .k = (u32)(g->n * product(g->map))};
+    fill_axes(g, false, a.axis);
+    return run_sums(c, &depth_weight, &a, p->out);
+}
+
+static wk_status run_bias(const wk_call *c, const plan *p, const wk_tensor *out)
+{
+    const wk_conv_geometry *g = &p->g;
+    const int64_t *size = g->transposed ? g->image : g->map;
+    depth_sum_args a = {.map = view_of(g->transposed ? p->image : p->map, 1),
+                        .pixels = divisor_of(product(size)),
+                        .channels = (u32)out->shape[0],
+                        .taps = 1,
+                        .k = (u32)(g->n * product(size))};
+    fill_axes(g, g->transposed, a.axis);
+    return run_sums(c, &channel_sum, &a, out);
+}
+
+/* ---- calls ---- */
+
 static wk_status run_conv(wk_call *c)
 {
     plan p = {0};
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(make_plan(c, &p));
-    return run_product(c, &p);
+    return is_depthwise(&p.g) ? run_depthwise(c, &p) : run_product(c, &p);
+}
+
+static wk_status run_weight(wk_call *c)
+{
+    plan p = {0};
+    WK_TRY(make_plan(c, &p));
+    if (p.out && wk_count(p.out) > 0)
+        WK_TRY(is_depthwise(&p.g) ? run_depthwise_weight(c, &p) : run_product(c, &p));
+    return c->out[1] && wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
 }
 
 #define ROWS(name) \
     {#name, "kernel", run_conv, refuse, NULL}, {#name "_backward_data", "kernel", run_conv, refuse, NULL}, \
-        {#name "_backward_weight", "kernel", run_conv, refuse, NULL},
+        {#name "_backward_weight", "kernel", run_weight, refuse, NULL},
 
 const wk_impl wk_gpu_impls_conv[] = {
     /* clang-format off */

@@ -30,7 +30,9 @@
     X(resample_h, "resample.h") \
     X(resample_hip, "resample.hip") \
     X(conv_h, "conv.h") \
-    X(conv_hip, "conv.hip")
+    X(conv_hip, "conv.hip") \
+    X(depthwise_h, "depthwise.h") \
+    X(depthwise_hip, "depthwise.hip")
 
 FILES(TEXT)
 
