@@ -18,6 +18,7 @@
     F(loss) \
     F(ctc) \
     F(optim) \
+    F(conv) \
     F(pool) \
     F(resample) \
     F(norm) \

@@ -20,8 +20,10 @@
     X(device_h, "device.h") \
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
+    X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
+    X(depthwise_h, "depthwise.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
     X(loss_h, "loss.h") \
@@ -32,6 +34,7 @@
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
     X(pad_h, "pad.h") \
+    X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
@@ -43,8 +46,10 @@
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
     X(binary_hip, "binary.hip") \
+    X(conv_hip, "conv.hip") \
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
+    X(depthwise_hip, "depthwise.hip") \
     X(index_hip, "index.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \
@@ -55,6 +60,7 @@
     X(optim_hip, "optim.hip") \
     X(order_hip, "order.hip") \
     X(pad_hip, "pad.hip") \
+    X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
