@@ -26,8 +26,11 @@
     X(act_h, "act.h") \
     X(matmul_h, "matmul.h") \
     X(matmul_hip, "matmul.hip") \
+    X(philox_h, "philox.h") \
     X(attention_h, "attention.h") \
+    X(attention_tile_h, "attention_tile.h") \
     X(attention_hip, "attention.hip") \
+    X(attention_grad_hip, "attention_grad.hip") \
     X(rnn_h, "rnn.h") \
     X(rnn_hip, "rnn.hip")
 
