@@ -330,7 +330,7 @@ static wk_status run_impl(wk_call *c)
 /* The order of work on several streams follows the order of the calls. */
 static wk_status order_streams(const wk_call *c)
 {
-    if (!c->device->table->stream)
+    if (!c->device->table->use)
         return WK_OK;
     for (int i = 0; i < WK_MAX_IN; i++) {
         if (c->in[i])

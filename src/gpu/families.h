@@ -4,7 +4,21 @@
 
 #include "core/families.h"
 
-#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(matmul) F(attention) F(rnn)
+/* clang-format off */
+#define WK_GPU_FAMILIES(F) \
+    F(unary) \
+    F(binary) \
+    F(reduce) \
+    F(matmul) \
+    F(copy) \
+    F(softmax) \
+    F(attention) \
+    F(pool) \
+    F(resample) \
+    F(norm) \
+    F(index) \
+    F(rnn) \
+    /* clang-format on */
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
 WK_GPU_FAMILIES(X)

@@ -9,8 +9,7 @@
 #include "core/op.h"
 #include "driver.h"
 #include "kernels/types.h"
-
-typedef struct wk_stream wk_stream;
+#include "wick/stream.h"
 
 typedef struct wk_gpu {
     wk_device base; /* first: a wk_device * of a GPU is a wk_gpu * */

@@ -66,6 +66,23 @@ DEVICE u32 shuffle_word(u32 v, u32 from)
 }
 /* A bit for every lane where p holds. */
 DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
+/* What lanes of the wave wrote to shared memory is seen by its other lanes. */
+DEVICE void wave_sync()
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+DEVICE u32 count_bits(u64 v) { return (u32)__builtin_popcountll(v); }
+/* On integers only: their order does not matter. */
+DEVICE void atomic_add(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void atomic_max(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -78,6 +95,10 @@ DEVICE void barrier() { __syncthreads(); }
 DEVICE u32 lane_id() { return threadIdx.x & 31; }
 DEVICE u32 shuffle_word(u32 v, u32 from) { return __shfl_sync(0xffffffffu, v, from); }
 DEVICE u64 wave_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+DEVICE void wave_sync() { __syncwarp(); }
+DEVICE u32 count_bits(u64 v) { return (u32)__popcll(v); }
+DEVICE void atomic_add(u32 *p, u32 v) { atomicAdd(p, v); }
+DEVICE void atomic_max(u32 *p, u32 v) { atomicMax(p, v); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
