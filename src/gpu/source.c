@@ -20,6 +20,7 @@
     X(device_h, "device.h") \
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
+    X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
@@ -34,6 +35,7 @@
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
     X(pad_h, "pad.h") \
+    X(philox_h, "philox.h") \
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
     X(random_h, "random.h") \
@@ -45,6 +47,7 @@
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
+    X(attention_grad_hip, "attention_grad.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
     X(copy_hip, "copy.hip") \

@@ -298,13 +298,19 @@ DEVICE u32 divide(u32 n, const wk_divisor &v)
 #endif
 }
 
+/* Leaves a value that is wrong for the next synchronisation to report. */
+DEVICE void index_bad(const wk_report &r, i64 value, i64 limit)
+{
+    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
+    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+}
+
 /* True when the index is one of [0, limit); else it is left for the next synchronisation to report. */
 DEVICE bool index_ok(const wk_report &r, i64 value, i64 limit)
 {
     if ((u64)value < (u64)limit)
         return true;
-    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
-    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+    index_bad(r, value, limit);
     return false;
 }
 
