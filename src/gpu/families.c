@@ -10,5 +10,6 @@ const wk_impl *const wk_gpu_families[] = {
 #undef X
         NULL};
 
-static wk_library *const libraries[] = {&wk_lib_hip, &wk_lib_hiprtc, &wk_lib_cuda, &wk_lib_nvrtc, NULL};
+static wk_library *const libraries[] = {
+    &wk_lib_hip, &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_cuda, &wk_lib_nvrtc, &wk_lib_cublas, NULL};
 wk_library *const *wk_libraries(void) { return libraries; }

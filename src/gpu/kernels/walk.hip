@@ -1,0 +1,38 @@
+/* walk.hip: from the number of a place to where it lies in memory. */
+#ifndef WK_KERNELS_WALK_HIP
+#define WK_KERNELS_WALK_HIP
+#include "device.h"
+#include "walk.h"
+
+typedef struct {
+    i64 x, y;
+} walk_offsets;
+
+DEVICE walk_offsets walk_to(const walk_dims &w, i64 at)
+{
+    walk_offsets to = {0, 0};
+    u32 small = (u32)at;
+    if (w.rank == 1)
+        return {at * w.x[0], at * w.y[0]};
+    if (w.wide) {
+        for (int d = 0; d < w.rank; d++) {
+            i64 rest = at / w.size64[d], i = at - rest * w.size64[d];
+            at = rest;
+            to.x += i * w.x[d];
+            to.y += i * w.y[d];
+        }
+        return to;
+    }
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= w.rank)
+            break;
+        u32 rest = divide(small, w.size[d]), i = small - rest * w.size[d].d;
+        small = rest;
+        to.x += i * w.x[d];
+        to.y += i * w.y[d];
+    }
+    return to;
+}
+
+#endif
