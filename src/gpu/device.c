@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/memory.h"
+#include "cuda/cuda_libs.h"
 #include "library.h"
+#include "rocm/rocm.h"
 #include "runtime.h"
 
 wk_status wk_gpu_fail(const wk_gpu *g, int code, const char *doing)
@@ -43,21 +45,15 @@ static wk_status sync(wk_device *d)
 {
     wk_gpu *g = wk_gpu_of(d);
     int code = g->driver->enter(g->context);
-    if (code == 0 && wk_gpu_stream(g)->capturing)
+    if (code == 0 && wk_gpu_stream(g)->graph)
         return wk_fail(WK_ERR_ARGUMENT, "sync: a graph is being captured: end it first");
     pthread_mutex_lock(&g->lock);
     for (wk_stream *s = g->streams; s && code == 0; s = s->next) {
-        if (!s->idle && !s->capturing)
+        if (!s->idle && !s->graph)
             code = g->driver->stream_sync(s->handle);
     }
     pthread_mutex_unlock(&g->lock);
     return code ? wk_gpu_fail(g, code, "waiting for the device") : wk_gpu_mail(g);
-}
-
-static void *stream(wk_device *d) { return wk_gpu_stream(wk_gpu_of(d)); }
-static wk_status follow(wk_device *d, void *earlier)
-{
-    return wk_stream_follow(wk_gpu_stream(wk_gpu_of(d)), earlier);
 }
 
 static const wk_device_table gpu_table = {
@@ -66,8 +62,7 @@ static const wk_device_table gpu_table = {
     .upload = wk_gpu_upload,
     .download = wk_gpu_download,
     .sync = sync,
-    .stream = stream,
-    .follow = follow,
+    .use = wk_gpu_use,
     .stats = wk_arena_stats,
     .trim = wk_arena_trim,
     .limit = wk_arena_limit,
@@ -146,12 +141,12 @@ static void find_all(void)
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "rocm") == 0)
-        note_missing(WK_KIND_ROCM, wk_libraries()[0], why);
+        note_missing(WK_KIND_ROCM, &wk_lib_hip, why);
     driver = only && strcmp(only, "rocm") == 0 ? NULL : wk_cuda_driver(&why);
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "cuda") == 0)
-        note_missing(WK_KIND_CUDA, wk_libraries()[2], why);
+        note_missing(WK_KIND_CUDA, &wk_lib_cuda, why);
 }
 
 static void find_once(void)

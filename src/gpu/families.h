@@ -4,7 +4,23 @@
 
 #include "core/families.h"
 
-#define WK_GPU_FAMILIES(F) F(unary) F(binary) F(copy) F(reduce) F(softmax) F(scan) F(loss)
+/* clang-format off */
+#define WK_GPU_FAMILIES(F) \
+    F(unary) \
+    F(binary) \
+    F(reduce) \
+    F(matmul) \
+    F(copy) \
+    F(softmax) \
+    F(scan) \
+    F(loss) \
+    F(attention) \
+    F(pool) \
+    F(resample) \
+    F(norm) \
+    F(index) \
+    F(rnn) \
+    /* clang-format on */
 
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
 WK_GPU_FAMILIES(X)
@@ -12,4 +28,8 @@ WK_GPU_FAMILIES(X)
 
 /* All of them, NULL-terminated. */
 extern const wk_impl *const wk_gpu_families[];
+
+/* By the makers' libraries, tried before wick's own kernels. */
+extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
+
 #endif

@@ -187,6 +187,14 @@ static wk_status find_entry(wk_gpu *g, const wk_kernel *k, const wk_instance *i,
 
 /* ---- launching ---- */
 
+wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, void **function)
+{
+    entry *e;
+    WK_TRY(find_entry(g, k, i, &e));
+    *function = e->function;
+    return WK_OK;
+}
+
 wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance *i, wk_grid grid,
                         const void *args, size_t args_bytes)
 {

@@ -3,6 +3,7 @@
 #define WK_GPU_RUNTIME_H
 
 #include "gpu.h"
+#include "wick/stream.h"
 
 /* ---- streams: stream.c ---- */
 
@@ -21,19 +22,21 @@ struct wk_stream {
     bool idle;         /* given back: the record waits for the next stream */
     void *event;       /* for others to wait on */
     wk_stream *ran_on; /* of a captured graph: the stream it was last replayed on */
-    bool capturing;
+    wk_graph *graph;   /* being captured on it */
+    void *blas; /* the handle of rocBLAS or cuBLAS for this stream, made on first use; kept with the record */
+    pthread_mutex_t blas_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
 };
 
 /* A stream of the device's own (handle NULL), or one over a foreign handle. NULL with an error. */
 wk_stream *wk_stream_make(wk_gpu *g, void *handle);
-/* Takes its memory back into the default stream's pool and keeps the record for reuse. Waits for its work. */
-void wk_stream_give_back(wk_stream *s);
+/* Makes s wait for all that `earlier` has queued. */
 wk_status wk_stream_follow(wk_stream *s, wk_stream *earlier);
-/* Makes it the calling thread's stream of its device, and back. */
-wk_status wk_stream_enter(wk_stream *s);
-void wk_stream_leave(wk_stream *s);
+/* The thread's stream is about to use the memory. */
+wk_status wk_gpu_use(wk_storage *s);
+/* graph.c: the same while a graph is captured: it keeps the memory. */
+wk_status wk_graph_use(wk_graph *graph, wk_storage *s);
 
 /* ---- memory: memory.c ---- */
 
@@ -89,5 +92,8 @@ void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key,
 /* Compiles one instance for an architecture, or takes it from the cache. The code is from wk_alloc. */
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
                          const wk_instance *i, void **code, size_t *bytes);
+
+/* The driver's function for an instance. */
+wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, void **function);
 
 #endif

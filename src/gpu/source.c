@@ -14,26 +14,51 @@
     extern const char wk_text_##symbol[];
 
 /* X(symbol, file): every file, headers first. */
+/* clang-format off */
 #define FILES(X) \
     X(types_h, "types.h") \
     X(device_h, "device.h") \
-    X(map_h, "map.h") \
-    X(map_hip, "map.hip") \
-    X(unary_hip, "unary.hip") \
-    X(binary_hip, "binary.hip") \
+    X(act_h, "act.h") \
+    X(attention_h, "attention.h") \
     X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip") \
-    X(walk_h, "walk.h") \
-    X(walk_hip, "walk.hip") \
-    X(reduce_h, "reduce.h") \
-    X(reduce_hip, "reduce.hip") \
-    X(softmax_h, "softmax.h") \
-    X(softmax_hip, "softmax.hip") \
-    X(scan_h, "scan.h") \
-    X(scan_hip, "scan.hip") \
-    X(sort_hip, "sort.hip") \
+    X(ids_h, "ids.h") \
+    X(index_h, "index.h") \
     X(loss_h, "loss.h") \
-    X(loss_hip, "loss.hip")
+    X(lrn_h, "lrn.h") \
+    X(map_h, "map.h") \
+    X(matmul_h, "matmul.h") \
+    X(norm_h, "norm.h") \
+    X(order_h, "order.h") \
+    X(pad_h, "pad.h") \
+    X(pool_h, "pool.h") \
+    X(reduce_h, "reduce.h") \
+    X(resample_h, "resample.h") \
+    X(rnn_h, "rnn.h") \
+    X(scan_h, "scan.h") \
+    X(softmax_h, "softmax.h") \
+    X(walk_h, "walk.h") \
+    X(attention_hip, "attention.hip") \
+    X(binary_hip, "binary.hip") \
+    X(copy_hip, "copy.hip") \
+    X(index_hip, "index.hip") \
+    X(loss_hip, "loss.hip") \
+    X(lrn_hip, "lrn.hip") \
+    X(map_hip, "map.hip") \
+    X(matmul_hip, "matmul.hip") \
+    X(norm_hip, "norm.hip") \
+    X(norm_planes_hip, "norm_planes.hip") \
+    X(order_hip, "order.hip") \
+    X(pad_hip, "pad.hip") \
+    X(pool_hip, "pool.hip") \
+    X(reduce_hip, "reduce.hip") \
+    X(resample_hip, "resample.hip") \
+    X(rnn_hip, "rnn.hip") \
+    X(scan_hip, "scan.hip") \
+    X(softmax_hip, "softmax.hip") \
+    X(sort_hip, "sort.hip") \
+    X(unary_hip, "unary.hip") \
+    X(walk_hip, "walk.hip") \
+    /* clang-format on */
 
 FILES(TEXT)
 

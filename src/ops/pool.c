@@ -119,7 +119,9 @@ SAMPLES(pool2d_samples, "x=T[2,3,6,8] kernel_size=2", "x=T[2,3,7,9] kernel_size=
         "x=T[1,2,7,9] kernel_size=3,2 stride=2,1 padding=1", "x=T[3,8,8] kernel_size=3 stride=1 padding=1",
         "x=T[1,2,7,7] kernel_size=3 stride=2 padding=1 ceil=1", "x=T[1,2,6,5] kernel_size=2 stride=3 ceil=1",
         "x=T[2,2,13,41] kernel_size=5,7 stride=4,3 padding=2,3", "x=T[2,3,40,70] kernel_size=3 stride=2",
-        "x=T[1,3,64,66] kernel_size=2", "x=T[0,3,4,4] kernel_size=2", "x=T[1,1,9,9] kernel_size=9,1",
+        "x=T[2,8,131,66] kernel_size=3 stride=1", "x=T[2,2,20,40] kernel_size=9,11 stride=8 padding=4,5",
+        "x=T[1,2,66,81]:special kernel_size=64,70 stride=2,5", "x=T[1,3,64,66] kernel_size=2",
+        "x=T[0,3,4,4] kernel_size=2", "x=T[1,1,9,9] kernel_size=9,1",
         "x=T[1,1,5,6]:special kernel_size=2 stride=1");
 SAMPLES(avg_pool1d_samples, "x=T[2,3,10] kernel_size=2", "x=T[2,3,11] kernel_size=3 stride=2 padding=1",
         "x=T[3,7] kernel_size=4 stride=3 padding=2 ceil=1 count_include_pad=0",
@@ -131,8 +133,12 @@ SAMPLES(avg_pool2d_samples, "x=T[2,3,6,8] kernel_size=2", "x=T[2,3,7,9] kernel_s
         "x=T[1,2,7,7] kernel_size=3 stride=2 padding=1 ceil=1 count_include_pad=0",
         "x=T[1,2,6,5] kernel_size=2 stride=3 ceil=1", "x=T[2,2,13,41] kernel_size=5,7 stride=4,3 padding=2,3",
         "x=T[1,3,64,66] kernel_size=2", "x=T[2,3,40,70] kernel_size=3 stride=2 padding=1",
-        "x=T[0,3,4,4] kernel_size=2", "x=T[1,1,5,6]:special kernel_size=2 stride=1");
-SAMPLES(global_samples, "x=T[2,3,4,5]", "x=T[3,7,1]", "x=T[1,2,40,61]", "x=T[0,3,4,4]", "x=T[2,0,3,3]");
+        "x=T[2,8,131,66] kernel_size=3 stride=1",
+        "x=T[2,2,20,40] kernel_size=9,11 stride=8 padding=4,5 count_include_pad=0",
+        "x=T[1,2,66,81] kernel_size=64,70 stride=2,5 padding=3,4", "x=T[0,3,4,4] kernel_size=2",
+        "x=T[1,1,5,6]:special kernel_size=2 stride=1");
+SAMPLES(global_samples, "x=T[2,3,4,5]", "x=T[3,7,1]", "x=T[1,2,40,61]", "x=T[2,2,66,71]", "x=T[0,3,4,4]",
+        "x=T[2,0,3,3]");
 SAMPLES(pool1d_errors, "x=T[2,3,10] ! kernel_size", "kernel_size=2 ! x", "x=T[10] kernel_size=2 ! x",
         "x=T[2,2,3,10] kernel_size=2 ! x", "x=i32[2,3,10] kernel_size=2 ! dtype",
         "x=T[2,3,10] kernel_size=0 ! kernel_size", "x=T[2,3,10] kernel_size=-1 ! kernel_size",
@@ -162,6 +168,7 @@ SAMPLES(max_pool1d_backward_samples, "x=T[2,3,10] dy=T[2,3,5] kernel_size=2",
         "x=T[2,3,11] dy=T[2,3,6] kernel_size=3 stride=2 padding=1",
         "x=T[3,7] dy=T[3,3] kernel_size=4 stride=3 padding=2 ceil=1",
         "x=T[1,1,8] dy=T[1,1,4] indices=u32[1,1,4]:0..8 kernel_size=2",
+        "x=T[2,5,8] dy=T[2,5,1] indices=u32[2,5,1]:0..8 kernel_size=8",
         "x=T[0,3,8] dy=T[0,3,4] kernel_size=2");
 SAMPLES(avg_pool1d_backward_samples, "x=T[2,3,10] dy=T[2,3,5] kernel_size=2",
         "x=T[2,3,11] dy=T[2,3,6] kernel_size=3 stride=2 padding=1",
@@ -171,14 +178,18 @@ SAMPLES(max_pool2d_backward_samples, "x=T[2,3,6,8] dy=T[2,3,3,4] kernel_size=2",
         "x=T[2,3,7,9] dy=T[2,3,3,4] kernel_size=3 stride=2",
         "x=T[1,2,7,7] dy=T[1,2,4,4] kernel_size=3 stride=2 padding=1 ceil=1",
         "x=T[1,2,6,8] dy=T[1,2,3,4] indices=u32[1,2,3,4]:0..48 kernel_size=2",
-        "x=T[1,3,64,66] dy=T[1,3,32,33] kernel_size=2", "x=T[0,3,4,4] dy=T[0,3,2,2] kernel_size=2");
+        "x=T[1,3,64,66] dy=T[1,3,32,33] kernel_size=2",
+        "x=T[2,8,131,66] dy=T[2,8,65,33] kernel_size=3,2 stride=2",
+        "x=T[0,3,4,4] dy=T[0,3,2,2] kernel_size=2");
 SAMPLES(avg_pool2d_backward_samples, "x=T[2,3,6,8] dy=T[2,3,3,4] kernel_size=2",
         "x=T[2,3,7,9] dy=T[2,3,3,4] kernel_size=3 stride=2",
         "x=T[1,2,7,7] dy=T[1,2,4,4] kernel_size=3 stride=2 padding=1 ceil=1 count_include_pad=0",
         "x=T[1,2,7,7] dy=T[1,2,4,4] kernel_size=3 stride=2 padding=1",
-        "x=T[1,3,64,66] dy=T[1,3,32,33] kernel_size=2", "x=T[0,3,4,4] dy=T[0,3,2,2] kernel_size=2");
+        "x=T[1,3,64,66] dy=T[1,3,32,33] kernel_size=2",
+        "x=T[2,8,131,66] dy=T[2,8,65,33] kernel_size=3,2 stride=2",
+        "x=T[0,3,4,4] dy=T[0,3,2,2] kernel_size=2");
 SAMPLES(global_backward_samples, "x=T[2,3,4,5] dy=T[2,3,1,1]", "x=T[3,7,1] dy=T[3,1,1]",
-        "x=T[0,3,4,4] dy=T[0,3,1,1]");
+        "x=T[2,2,66,71] dy=T[2,2,1,1]", "x=T[0,3,4,4] dy=T[0,3,1,1]");
 SAMPLES(max_pool1d_backward_errors, "x=T[2,3,10] kernel_size=2 ! dy",
         "x=T[2,3,10] dy=T[2,3,4] kernel_size=2 ! dy",
         "x=T[2,3,10] dy=T[2,3,5] indices=u32[2,3,4]:0..2 kernel_size=2 ! indices",

@@ -101,13 +101,13 @@ SAMPLES(nearest1d_samples, "x=T[2,3,5] size=10", "x=T[2,3,5] scale=2", "x=T[1,2,
         "x=T[2,0,5] size=3");
 SAMPLES(nearest2d_samples, "x=T[2,3,4,5] size=8,10", "x=T[2,3,4,5] scale=2", "x=T[1,2,7,6] size=3,4",
         "x=T[1,2,5,5] scale=1.5,2.7", "x=T[1,1,3,4] scale=3", "x=T[2,2,20,33] size=41,70",
-        "x=T[1,2,40,60] scale=2", "x=T[1,1,4,4] size=4", "x=T[0,3,4,5] scale=2",
-        "x=T[1,2,3,3]:special scale=2");
+        "x=T[1,2,40,60] scale=2", "x=T[2,3,64,40] scale=4,3", "x=T[1,1,2,50000] size=2,50001",
+        "x=T[1,1,4,4] size=4", "x=T[0,3,4,5] scale=2", "x=T[1,2,3,3]:special scale=2");
 SAMPLES(bilinear_samples, "x=T[2,3,4,5] size=8,10", "x=T[2,3,4,5] scale=2", "x=T[1,2,7,6] size=3,4",
         "x=T[1,2,5,5] scale=1.5,2.7", "x=T[1,2,5,6] scale=2 align_corners=1",
         "x=T[1,1,5,6] size=9,1 align_corners=1", "x=T[1,2,5,5] size=8,9 scale=1.6,1.7", "x=T[1,1,1,1] size=3",
-        "x=T[2,2,20,33] size=41,70", "x=T[1,1,33,20] size=9,7", "x=T[0,3,4,5] scale=2",
-        "x=T[1,1,4,4] size=4");
+        "x=T[2,2,20,33] size=41,70", "x=T[2,3,66,40] size=91,204", "x=T[1,1,33,20] size=9,7",
+        "x=T[0,3,4,5] scale=2", "x=T[1,1,4,4] size=4");
 SAMPLES(nearest1d_errors, "size=4 ! x", "x=T[2,3,5] ! size", "x=T[3,5] size=4 ! x", "x=T[2,3,4,5] size=4 ! x",
         "x=T[2,3,5] size=0 ! size", "x=T[2,3,5] size=-1 ! size", "x=T[2,3,5] scale=0 ! scale",
         "x=T[2,3,5] scale=-2 ! scale", "x=T[2,3,5] scale=0.1 ! scale", "x=T[2,3,5] scale=1e30 ! scale",
@@ -125,12 +125,13 @@ SAMPLES(nearest1d_backward_samples, "dy=T[2,3,10] input_size=2,3,5 size=10",
         "dy=T[0,3,10] input_size=0,3,5 scale=2", "dy=T[2,2,701] input_size=2,2,300 size=701");
 SAMPLES(nearest2d_backward_samples, "dy=T[2,3,8,10] input_size=2,3,4,5 scale=2",
         "dy=T[1,2,3,4] input_size=1,2,7,6 size=3,4", "dy=T[2,2,41,70] input_size=2,2,20,33 size=41,70",
-        "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
+        "dy=T[1,3,5,90] input_size=1,3,2,4 size=5,90", "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
 SAMPLES(bilinear_backward_samples, "dy=T[2,3,8,10] input_size=2,3,4,5 scale=2",
         "dy=T[1,2,3,4] input_size=1,2,7,6 size=3,4",
         "dy=T[1,2,10,12] input_size=1,2,5,6 scale=2 align_corners=1",
         "dy=T[1,2,8,9] input_size=1,2,5,5 size=8,9 scale=1.6,1.7",
-        "dy=T[2,2,41,70] input_size=2,2,20,33 size=41,70", "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
+        "dy=T[2,2,41,70] input_size=2,2,20,33 size=41,70", "dy=T[1,3,5,90] input_size=1,3,2,4 size=5,90",
+        "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
 SAMPLES(nearest1d_backward_errors, "dy=T[2,3,10] size=10 ! input_size", "input_size=2,3,5 size=10 ! dy",
         "dy=T[2,3,9] input_size=2,3,5 size=10 ! dy", "dy=T[2,3,10] input_size=3,5 size=10 ! input_size",
         "dy=T[2,3,10] input_size=2,3,-5 size=10 ! input_size",

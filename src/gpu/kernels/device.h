@@ -66,6 +66,23 @@ DEVICE u32 shuffle_word(u32 v, u32 from)
 }
 /* A bit for every lane where p holds. */
 DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
+/* What lanes of the wave wrote to shared memory is seen by its other lanes. */
+DEVICE void wave_sync()
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+DEVICE u32 count_bits(u64 v) { return (u32)__builtin_popcountll(v); }
+/* On integers only: their order does not matter. */
+DEVICE void atomic_add(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void atomic_max(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -78,6 +95,10 @@ DEVICE void barrier() { __syncthreads(); }
 DEVICE u32 lane_id() { return threadIdx.x & 31; }
 DEVICE u32 shuffle_word(u32 v, u32 from) { return __shfl_sync(0xffffffffu, v, from); }
 DEVICE u64 wave_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+DEVICE void wave_sync() { __syncwarp(); }
+DEVICE u32 count_bits(u64 v) { return (u32)__popcll(v); }
+DEVICE void atomic_add(u32 *p, u32 v) { atomicAdd(p, v); }
+DEVICE void atomic_max(u32 *p, u32 v) { atomicMax(p, v); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
@@ -348,15 +369,24 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
 
+/* 1 / x, off by at most one in the last place where that is much cheaper. */
+DEVICE f64 m_recip(f64 x) { return 1 / x; }
+DEVICE f32 m_recip(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    f32 y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 template <class R> DEVICE R m_sigmoid(R x)
 {
-    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x)
-{
-    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
-}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
 
 /* ---- reductions over lanes and blocks ---- */
 

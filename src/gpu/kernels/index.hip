@@ -1,0 +1,236 @@
+/* index.hip: elements and rows that ids lead to. In kernels that only move elements T stands for any dtype of its
+ * size. */
+#include "ids.h"
+#include "index.h"
+
+struct place_of {
+    i64 big, flat, small, id, along; /* offsets, and the place along dim */
+};
+
+template <int WIDE> DEVICE place_of locate(const index_args &a, i64 at)
+{
+    place_of p = {0, 0, 0, 0, 0};
+    u32 at32 = (u32)at;
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        i64 i;
+        if (WIDE) {
+            i64 rest = at / a.size64[d];
+            i = at - rest * a.size64[d];
+            at = rest;
+        } else {
+            u32 rest = divide(at32, a.size[d]);
+            i = at32 - rest * a.size[d].d;
+            at32 = rest;
+        }
+        p.big += i * a.big_step[d];
+        p.flat += i * a.flat_step[d];
+        p.small += i * a.small_step[d];
+        p.id += i * a.id_step[d];
+        p.along += i * a.place_step[d];
+    }
+    return p;
+}
+
+/* The id of an element; false when it leads nowhere. */
+DEVICE bool find_id(const index_args &a, const place_of &p, i64 *id)
+{
+    *id = load_id(a.ids, a.id_bytes, p.id);
+    return id_leads(*id, a.id_bytes, a.limit, a.report);
+}
+
+/* small, packed, from big. VEC > 1: the innermost dimension is a multiple of VEC, is walked by one in big and has one
+ * id for all. */
+template <class T, int VEC, int WIDE> DEVICE void index_gather(const index_args &a)
+{
+    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        pack<T, VEC> v = {};
+        if (find_id(a, p, &id))
+            v = load<VEC>((const T *)a.big + p.big + id * a.along);
+        store<VEC>((T *)a.small + at, v);
+    }
+}
+
+/* ---- scatter: of equal ids the last one counts ---- */
+
+template <int WIDE> DEVICE void index_last(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        if (find_id(a, p, &id))
+            atomic_max(&a.last[p.flat + id * a.flat_along], (u32)p.along + 1);
+    }
+}
+
+template <class T, int WIDE> DEVICE void index_scatter(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        if (find_id(a, p, &id) && a.last[p.flat + id * a.flat_along] == (u32)p.along + 1)
+            ((T *)a.big)[p.big + id * a.along] = ((const T *)a.small)[p.small];
+    }
+}
+
+/* The gradient: small, packed, takes what it wrote from big, and leaves a 0 in rest. */
+template <class T, int WIDE> DEVICE void index_take(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id, flat;
+        T v = 0;
+        if (find_id(a, p, &id) && a.last[flat = p.flat + id * a.flat_along] == (u32)p.along + 1) {
+            v = ((const T *)a.big)[p.big + id * a.along];
+            ((T *)a.rest)[flat] = 0;
+        }
+        ((T *)a.small)[at] = v;
+    }
+}
+
+/* ---- adding ---- */
+
+template <int WIDE> DEVICE void index_keys(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        a.keys[at] = find_id(a, p, &id) ? (u32)(p.flat + id * a.flat_along) : a.none;
+        a.places[at] = (u32)at;
+    }
+}
+
+DEVICE f32 plus(f32 a, f32 b) { return a + b; }
+DEVICE f64 plus(f64 a, f64 b) { return a + b; }
+DEVICE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+
+template <class T, int VEC> struct row_sum {
+    acc<T> v[VEC];
+    MEMBER void add(const pack<T, VEC> &x)
+    {
+        UNROLL
+        for (int k = 0; k < VEC; k++)
+            v[k] = plus(v[k], get(x.v[k]));
+    }
+};
+
+DEVICE void locate_column(const runs_args &a, i64 column, i64 *big, i64 *small)
+{
+    u32 at = (u32)column;
+    *big = *small = 0;
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        u32 rest = divide(at, a.size[d]);
+        i64 i = at - rest * a.size[d].d;
+        at = rest;
+        *big += i * a.big_step[d];
+        *small += i * a.small_step[d];
+    }
+}
+
+/* Adds the pairs from j on that have the key, every `step`th of them. small: the column of row 0. */
+template <class T, int VEC>
+DEVICE void add_run(const runs_args &a, i64 j, i64 step, u32 key, const T *small, row_sum<T, VEC> *sum)
+{
+    for (; j + 3 * step < a.n && a.keys[j + 3 * step] == key; j += 4 * step) {
+        pack<T, VEC> x[4];
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            x[k] = load<VEC>(small + (i64)a.places[j + k * step] * a.small_along);
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            sum->add(x[k]);
+    }
+    for (; j < a.n && a.keys[j] == key; j += step)
+        sum->add(load<VEC>(small + (i64)a.places[j] * a.small_along));
+}
+
+template <class T, int VEC> DEVICE row_sum<T, VEC> load_sum(const T *p)
+{
+    row_sum<T, VEC> sum;
+    pack<T, VEC> x = load<VEC>(p);
+    UNROLL
+    for (int k = 0; k < VEC; k++)
+        sum.v[k] = get(x.v[k]);
+    return sum;
+}
+
+template <class T, int VEC> DEVICE void store_sum(T *p, const row_sum<T, VEC> &sum)
+{
+    pack<T, VEC> y;
+    UNROLL
+    for (int k = 0; k < VEC; k++)
+        y.v[k] = put<T>(sum.v[k]);
+    store<VEC>(p, y);
+}
+
+/* A long run is added by all groups of the block: each takes every GROUPS-th row, and their sums are added in order.
+ * Every thread of the block calls this alike. */
+template <class T, int VEC>
+DEVICE void add_long_run(const runs_args &a, i64 first, const T *small, T *big, bool active,
+                         row_sum<T, VEC> *room)
+{
+    u32 group = thread_id() >> a.log_group, groups = WK_RUNS_THREADS >> a.log_group;
+    row_sum<T, VEC> sum = {};
+    if (active && group == 0)
+        sum = load_sum<T, VEC>(big);
+    if (active)
+        add_run<T, VEC>(a, first + group, groups, a.keys[first], small, &sum);
+    room[thread_id()] = sum;
+    barrier();
+    if (active && group == 0) {
+        for (u32 g = 1; g < groups; g++) {
+            UNROLL
+            for (int k = 0; k < VEC; k++)
+                sum.v[k] = plus(sum.v[k], room[thread_id() + (g << a.log_group)].v[k]);
+        }
+        store_sum<T, VEC>(big, sum);
+    }
+    barrier();
+}
+
+/* A group of threads for each pair; the first of those with one key adds them all, in order. */
+template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
+{
+    SHARED row_sum<T, VEC> room[WK_RUNS_THREADS];
+    SHARED u32 any_long;
+    u32 groups = WK_RUNS_THREADS >> a.log_group, group = thread_id() >> a.log_group;
+    i64 width = (i64)VEC << a.log_group, lane = (i64)(thread_id() & ((1u << a.log_group) - 1)) * VEC;
+    for (i64 first = (i64)block_id() * groups; first < a.n; first += (i64)grid_blocks() * groups) {
+        i64 i = first + group;
+        u32 key = i < a.n ? a.keys[i] : a.none;
+        bool leads = key != a.none && (i == 0 || a.keys[i - 1] != key);
+        bool is_long = leads && groups > 1 && i + WK_RUN_LONG < a.n && a.keys[i + WK_RUN_LONG] == key;
+        if (thread_id() == 0)
+            any_long = 0;
+        barrier();
+        if (is_long)
+            atomic_max(&any_long, 1);
+        barrier();
+        for (i64 base = block_id_y() * width; base < a.columns; base += grid_blocks_y() * width) {
+            i64 big_at, small_at;
+            bool active = base + lane < a.columns;
+            locate_column(a, active ? base + lane : 0, &big_at, &small_at);
+            T *big = (T *)a.big + big_at;
+            const T *small = (const T *)a.small + small_at;
+            if (active && leads && !is_long) {
+                row_sum<T, VEC> sum = load_sum<T, VEC>(big + key * a.big_along);
+                add_run<T, VEC>(a, i, 1, key, small, &sum);
+                store_sum<T, VEC>(big + key * a.big_along, sum);
+            }
+            for (u32 g = 0; any_long && g < groups && first + g + WK_RUN_LONG < a.n; g++) {
+                i64 at = first + g;
+                u32 k = a.keys[at];
+                if (k != a.none && (at == 0 || a.keys[at - 1] != k) && a.keys[at + WK_RUN_LONG] == k)
+                    add_long_run<T, VEC>(a, at, small, big + k * a.big_along, active, room);
+            }
+        }
+        barrier();
+    }
+}

@@ -1,0 +1,278 @@
+/* norm.hip: layer, rms and group norm of rows that registers hold: one read of x, one write of y.
+ *
+ * LANES threads share a row, a part of a wave or a whole block; each has PACKS packs of VEC neighbours of it. */
+#include "device.h"
+#include "norm.h"
+
+/* The sums of a and of b over the LANES threads of a row. room: of the block, two values for each wave. */
+template <int LANES, class A> DEVICE void row_sums(A &a, A &b, A *room)
+{
+    const int waves = LANES / WAVE;
+    if constexpr (LANES <= WAVE) {
+        a = wave_reduce<op_sum, LANES>(a);
+        b = wave_reduce<op_sum, LANES>(b);
+    } else {
+        a = wave_reduce<op_sum>(a);
+        b = wave_reduce<op_sum>(b);
+        if (lane_id() == 0) {
+            room[wave_id()] = a;
+            room[waves + wave_id()] = b;
+        }
+        barrier();
+        a = room[0];
+        b = room[waves];
+        for (int i = 1; i < waves; i++) {
+            a += room[i];
+            b += room[waves + i];
+        }
+        barrier();
+    }
+}
+
+/* A row as one thread sees it. */
+template <class T, int VEC, int PACKS, int LANES> struct row_part {
+    acc<T> v[PACKS][VEC];
+    u32 lane;
+    int n;
+
+    MEMBER int index(int p) const { return (int)(p * LANES + lane) * VEC; }
+    MEMBER void fetch(const T *x)
+    {
+        pack<T, VEC> raw[PACKS];
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            raw[p] = {};
+            if (index(p) < n)
+                raw[p] = load<VEC>(x + index(p));
+        }
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                v[p][e] = get(raw[p].v[e]);
+        }
+    }
+};
+
+/* How a row is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
+template <class R> struct row_stats {
+    R mean, scale, shift;
+};
+
+/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those from
+ * the row's first one in double: no large mean and no outlier costs accuracy. */
+template <class T, int VEC, int PACKS, int LANES>
+DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
+                                  f64 *room)
+{
+    typedef acc<T> R;
+    R s = 0, q = 0, own = a.centred ? r.v[0][0] : (R)0;
+    int k = 0;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        if (r.index(p) >= r.n)
+            continue;
+        k += VEC;
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            R d = r.v[p][e] - own;
+            s += d;
+            q += d * d;
+        }
+    }
+    f64 origin = a.centred ? (f64)get(*x) : 0, off = (f64)own - origin;
+    f64 sum = s + k * off, squares = q + off * (2 * (f64)s + k * off);
+    row_sums<LANES>(sum, squares, room);
+    if (!a.centred)
+        return {0, 1 / m_sqrt((R)(squares * a.inverse_n) + (R)a.eps), 0};
+    f64 mean = origin + sum * a.inverse_n;
+    R var = (R)((squares - sum * sum * a.inverse_n) * a.inverse_n);
+    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean;
+    if (var != var)
+        scale = var;
+    return {rounded, scale, (R)(rounded - mean) * scale};
+}
+
+/* A pack of weights (or biases) for a row's elements from `at` on; SPREAD: a channel has several elements. */
+template <class T, int VEC, int SPREAD>
+DEVICE void weights_at(const norm_rows_args &a, const void *from, int first, int at, acc<T> absent, acc<T> *w)
+{
+    pack<T, VEC> raw;
+    if (!from) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            w[e] = absent;
+        return;
+    }
+    if (SPREAD) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            raw.v[e] = ((const T *)from)[first + divide((u32)(at + e), a.by_inner)];
+    } else {
+        raw = load<VEC>((const T *)from + first + at);
+    }
+    UNROLL
+    for (int e = 0; e < VEC; e++)
+        w[e] = get(raw.v[e]);
+}
+
+/* A row of all: its sample and group. */
+DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
+{
+    *sample = row < (i64)1 << 31 ? (i64)divide((u32)row, a.by_groups) : row / a.groups;
+    *group = (int)(row - *sample * a.groups);
+}
+
+template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
+    SHARED f64 room[2 * THREADS / WAVE];
+    row_part<T, VEC, PACKS, LANES> r;
+    r.lane = thread_id() % LANES;
+    r.n = a.n;
+    for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
+        i64 row = base + thread_id() / LANES, sample;
+        int group;
+        bool live = row < a.rows; /* the others take part in the sums */
+        row = live ? row : a.rows - 1;
+        find_row(a, row, &sample, &group);
+        const T *x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
+        T *y = (T *)a.y + row * a.n;
+        r.fetch(x);
+        row_stats<R> s = stats_of(a, r, x, room);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = r.index(p), first = group * a.channels;
+            R w[VEC], b[VEC];
+            pack<T, VEC> out;
+            if (at >= a.n || !live)
+                continue;
+            weights_at<T, VEC, SPREAD>(a, a.weight, first, at, 1, w);
+            weights_at<T, VEC, SPREAD>(a, a.bias, first, at, 0, b);
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                out.v[e] = put<T>(((r.v[p][e] - s.mean) * s.scale + s.shift) * w[e] + b[e]);
+            store<VEC>(y + at, out);
+        }
+    }
+}
+
+/* ---- gradients ---- */
+
+/* With h = (x - mean) * scale and g = dy * weight:
+ *   dweight = sum(dy h), dbias = sum(dy), dx = scale (g - mean(g) - h mean(g h)), without mean(g) for rms norm.
+ * x and dy become h and dy; shares of dweight and dbias are added to the thread's own. */
+template <class T, int VEC, int PACKS, int LANES>
+DEVICE void grad_row(const norm_rows_args &a, row_part<T, VEC, PACKS, LANES> &x,
+                     const row_part<T, VEC, PACKS, LANES> &dy, const row_stats<acc<T>> &s, int first, T *dx,
+                     acc<T> *room)
+{
+    typedef acc<T> R;
+    R sum_g = 0, sum_gh = 0, w[VEC];
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        if (x.index(p) >= a.n)
+            continue;
+        weights_at<T, VEC, 0>(a, a.weight, first, x.index(p), 1, w);
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            R g = dy.v[p][e] * w[e], h = (x.v[p][e] - s.mean) * s.scale + s.shift;
+            x.v[p][e] = h;
+            sum_g += g;
+            sum_gh += g * h;
+        }
+    }
+    row_sums<LANES>(sum_g, sum_gh, room);
+    R mean_g = a.centred ? sum_g * (R)a.inverse_n : (R)0, mean_gh = sum_gh * (R)a.inverse_n;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        int at = x.index(p);
+        pack<T, VEC> out;
+        if (at >= a.n || !dx)
+            continue;
+        weights_at<T, VEC, 0>(a, a.weight, first, at, 1, w);
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            out.v[e] = put<T>(s.scale * (dy.v[p][e] * w[e] - mean_g - x.v[p][e] * mean_gh));
+        store<VEC>(dx + at, out);
+    }
+}
+
+/* A strip is every strips-th sample; LANES threads do one group of it and keep their columns' share of dweight and
+ * dbias. */
+template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
+    SHARED f64 room[2 * THREADS / WAVE];
+    SHARED R room2[2 * THREADS / WAVE];
+    R dweight[PACKS][VEC], dbias[PACKS][VEC];
+    row_part<T, VEC, PACKS, LANES> x, dy;
+    x.lane = dy.lane = thread_id() % LANES;
+    x.n = dy.n = a.n;
+    i64 task = (i64)block_id() * PER + thread_id() / LANES, strip;
+    int group;
+    find_row(a, task, &strip, &group);
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            dweight[p][e] = dbias[p][e] = 0;
+    }
+    i64 turns = (a.samples + a.strips - 1) / a.strips;
+    for (i64 turn = 0; turn < turns; turn++) {
+        i64 sample = turn * a.strips + strip;
+        bool live = sample < a.samples && strip < a.strips;
+        sample = live ? sample : 0;
+        const T *from = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
+        x.fetch(from);
+        dy.fetch((const T *)a.dy + sample * a.dy_step + (i64)group * a.n);
+        row_stats<R> s = stats_of(a, x, from, room);
+        T *dx = live && a.y ? (T *)a.y + (sample * a.groups + group) * a.n : (T *)0;
+        grad_row(a, x, dy, s, group * a.n, dx, room2);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++) {
+                dweight[p][e] += live ? dy.v[p][e] * x.v[p][e] : (R)0;
+                dbias[p][e] += live ? dy.v[p][e] : (R)0;
+            }
+        }
+    }
+    i64 columns = (i64)a.groups * a.n, row = strip * columns + (i64)group * a.n;
+    R *parts = (R *)a.parts;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            if (parts && strip < a.strips && x.index(p) < a.n) {
+                parts[row + x.index(p) + e] = dweight[p][e];
+                parts[a.strips * columns + row + x.index(p) + e] = dbias[p][e];
+            }
+        }
+    }
+}
+
+/* Blocks of 32 columns; eight threads share one. y counts the arrays. */
+template <class T, class R> DEVICE void norm_sum(const norm_sum_args &a)
+{
+    SHARED R room[8][33];
+    u32 x = thread_id() % 32, y = thread_id() / 32, array = block_id_y();
+    T *out = (T *)(array ? a.out[1] : a.out[0]);
+    const R *parts = (const R *)a.parts + array * a.n_parts * a.columns;
+    for (i64 base = (i64)block_id() * 32; out && base < a.columns; base += (i64)grid_blocks() * 32) {
+        i64 column = base + x;
+        acc<R> sum = 0;
+        for (i64 p = y; p < a.n_parts && column < a.columns; p += 8)
+            sum += parts[p * a.columns + column];
+        room[y][x] = sum;
+        barrier();
+        UNROLL
+        for (int i = 1; i < 8; i++)
+            sum += y == 0 ? room[i][x] : (R)0;
+        if (y == 0 && column < a.columns)
+            out[column] = put<T>(sum);
+        barrier();
+    }
+}

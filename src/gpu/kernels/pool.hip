@@ -1,0 +1,222 @@
+/* pool.hip: windows of planes: their maxima, their means, and the gradients of both. */
+#include "device.h"
+#include "pool.h"
+
+/* Where a plane begins. */
+template <class T> DEVICE T *plane_of(const pool_view &v, const pool_args &a, u32 plane)
+{
+    u32 at = (u32)a.first + plane, n = divide(at, a.channels), c = at - n * a.channels.d;
+    return (T *)v.p + n * v.n + c * v.c;
+}
+
+struct range {
+    i32 begin, end;
+};
+/* The part of window o that lies in the input. */
+DEVICE range window_of(const pool_dim &d, i32 o)
+{
+    i32 start = o * d.stride - d.padding, end = start + d.kernel;
+    return {start > 0 ? start : 0, end < d.in ? end : d.in};
+}
+/* The windows that element i is in. */
+DEVICE range windows_over(const pool_dim &d, i32 i)
+{
+    i32 first = i + d.padding - d.kernel + 1, end = (i32)divide((u32)(i + d.padding), d.by_stride) + 1;
+    first = first > 0 ? (i32)divide((u32)(first + d.stride - 1), d.by_stride) : 0;
+    return {first, end < d.out ? end : d.out};
+}
+/* Elements of window o that count in a mean. */
+DEVICE i32 counted(const pool_dim &d, i32 o, bool exclude_pad)
+{
+    range w = window_of(d, o);
+    if (exclude_pad)
+        return w.end - w.begin;
+    i32 start = o * d.stride - d.padding, end = start + d.kernel, last = d.in + d.padding;
+    return (end < last ? end : last) - start;
+}
+
+/* A sum, or the maximum so far and its place in the plane. */
+template <class A, int MAX> struct fold {
+    A value;
+    u32 place;
+    MEMBER void take(A v, u32 at, bool first_nan)
+    {
+        if (MAX) {
+            bool larger = v > value || (v != v && !(first_nan && value != value));
+            value = larger ? v : value;
+            place = larger ? at : place;
+        } else {
+            value += v;
+        }
+    }
+    /* Another part of the same window. */
+    MEMBER void join(A v, u32 at, bool first_nan)
+    {
+        if (MAX) {
+            bool nan = v != v, had = value != value;
+            bool larger = nan || had ? nan && (!had || (first_nan ? at < place : at > place))
+                                     : v > value || (v == value && at < place);
+            value = larger ? v : value;
+            place = larger ? at : place;
+        } else {
+            value += v;
+        }
+    }
+};
+
+template <class T, int MAX>
+DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fold<acc<T>, MAX> &f)
+{
+    acc<T> v = f.value;
+    i64 at = ((a.first + plane) * a.h.out + oh) * a.w.out + ow;
+    if (!MAX)
+        v /= (acc<T>)((i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
+    if (a.y.p)
+        ((T *)a.y.p)[at] = put<T>(v);
+    if (MAX && a.indices.p)
+        ((u32 *)a.indices.p)[at] = f.place;
+}
+
+/* Windows of K x K, or of any size where K is 0. */
+template <class T, int MAX, int K>
+DEVICE fold<acc<T>, MAX> fold_window(const pool_args &a, const T *x, i32 oh, i32 ow)
+{
+    range rows = window_of(a.h, oh), cols = window_of(a.w, ow);
+    fold<acc<T>, MAX> f = {MAX ? smallest<acc<T>>() : 0, (u32)(rows.begin * a.w.in + cols.begin)};
+    if (K == 0) {
+        for (i32 r = rows.begin; r < rows.end; r++)
+            for (i32 q = cols.begin; q < cols.end; q++)
+                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
+        return f;
+    }
+    i32 top = oh * a.h.stride - a.h.padding, left = ow * a.w.stride - a.w.padding;
+    UNROLL
+    for (int i = 0; i < K; i++) {
+        i32 r = top + i;
+        UNROLL
+        for (int j = 0; j < K; j++) {
+            i32 q = left + j;
+            if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
+                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
+        }
+    }
+    return f;
+}
+
+/* A thread takes a few windows below each other: neighbours in the wave are neighbours in the row. */
+template <class T, int MAX, int K> DEVICE void pool_windows(const pool_args &a)
+{
+    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
+        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
+        i32 ow = (i32)(i - rest * a.cols.d), oh = (i32)(rest - plane * a.strips.d) * a.rows;
+        i32 end = oh + a.rows < a.h.out ? oh + a.rows : a.h.out;
+        const T *x = plane_of<const T>(a.x, a, plane);
+        for (; oh < end; oh++)
+            store_result<T, MAX>(a, plane, oh, ow, fold_window<T, MAX, K>(a, x, oh, ow));
+    }
+}
+
+/* Large windows: each is folded by a wave, or by the whole block. */
+template <class T, int MAX, int BLOCK> DEVICE void pool_wide(const pool_args &a)
+{
+    typedef acc<T> A;
+    const u32 lanes = BLOCK ? 256 : WAVE, mine = BLOCK ? thread_id() : lane_id();
+    const u32 each = BLOCK ? 1 : 256 / WAVE;
+    SHARED A values[256 / WAVE];
+    SHARED u32 places[256 / WAVE];
+    for (u32 i = block_id() * each + (BLOCK ? 0 : wave_id()); i < a.items; i += grid_blocks() * each) {
+        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
+        i32 ow = (i32)(i - rest * a.cols.d), oh = (i32)(rest - plane * a.strips.d);
+        i32 top = oh * a.h.stride - a.h.padding, left = ow * a.w.stride - a.w.padding;
+        const T *x = plane_of<const T>(a.x, a, plane);
+        u32 start = (u32)(window_of(a.h, oh).begin * a.w.in + window_of(a.w, ow).begin);
+        fold<A, MAX> f = {MAX ? smallest<A>() : 0, start};
+        for (u32 k = mine; k < (u32)a.h.kernel * a.kernel_w.d; k += lanes) {
+            i32 row = (i32)divide(k, a.kernel_w), r = top + row, q = left + (i32)k - row * a.w.kernel;
+            if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
+                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), a.first_nan);
+        }
+        UNROLL
+        for (u32 m = WAVE / 2; m; m /= 2)
+            f.join(shuffle_xor(f.value, m), shuffle_xor(f.place, m), a.first_nan);
+        if (BLOCK) {
+            if (lane_id() == 0) {
+                values[wave_id()] = f.value;
+                places[wave_id()] = f.place;
+            }
+            barrier();
+            f = {values[0], places[0]};
+            for (u32 w = 1; w < 256 / WAVE; w++)
+                f.join(values[w], places[w], a.first_nan);
+            barrier();
+        }
+        if (mine == 0)
+            store_result<T, MAX>(a, plane, oh, ow, f);
+    }
+}
+
+/* ---- gradients: every element of dx gathers from the windows it is in ---- */
+
+/* Says so when the index of window (oh, ow) is not in it; asked for by the window's first element. */
+DEVICE void check_index(const pool_args &a, i32 oh, i32 ow, i32 ih, i32 iw, u32 index)
+{
+    range rows = window_of(a.h, oh), cols = window_of(a.w, ow);
+    if (rows.begin != ih || cols.begin != iw || !index_ok(a.report, index, (i64)a.h.in * a.w.in))
+        return;
+    i32 r = (i32)(index / (u32)a.w.in), q = (i32)(index % (u32)a.w.in);
+    if (r < rows.begin || r >= rows.end || q < cols.begin || q >= cols.end)
+        *a.astray = 1;
+}
+
+template <class T, int MAX>
+DEVICE acc<T> gather(const pool_args &a, const T *dy, const u32 *index, range down, range across, i32 ih, i32 iw)
+{
+    acc<T> sum = 0;
+    for (i32 oh = down.begin; oh < down.end; oh++) {
+        i32 high = MAX || a.whole ? 1 : counted(a.h, oh, a.exclude_pad);
+        for (i32 ow = across.begin; ow < across.end; ow++) {
+            acc<T> g = get(dy[oh * a.y.row + ow]);
+            if (MAX) {
+                u32 at = index[oh * a.indices.row + ow];
+                sum += at == (u32)(ih * a.w.in + iw) ? g : 0;
+                if (a.astray)
+                    check_index(a, oh, ow, ih, iw, at);
+            } else {
+                sum += a.whole ? g : g / (acc<T>)((i64)high * counted(a.w, ow, a.exclude_pad));
+            }
+        }
+    }
+    return !MAX && a.whole ? sum / (acc<T>)((i64)a.h.kernel * a.w.kernel) : sum;
+}
+
+template <class T, int MAX> DEVICE void pool_grad(const pool_args &a)
+{
+    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
+        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
+        i32 iw = (i32)(i - rest * a.cols.d), ih = (i32)(rest - plane * a.strips.d) * a.rows;
+        i32 end = ih + a.rows < a.h.in ? ih + a.rows : a.h.in;
+        const T *dy = plane_of<const T>(a.y, a, plane);
+        const u32 *index = MAX ? plane_of<const u32>(a.indices, a, plane) : 0;
+        range across = windows_over(a.w, iw);
+        T *dx = (T *)a.x.p + ((a.first + plane) * a.h.in + ih) * a.w.in + iw;
+        for (; ih < end; ih++, dx += a.w.in)
+            *dx = put<T>(gather<T, MAX>(a, dy, index, windows_over(a.h, ih), across, ih, iw));
+    }
+}
+
+/* Given indices that are not those of the windows: every element looks at all of the plane. */
+template <class T> DEVICE void pool_astray(const pool_args &a)
+{
+    if (*a.astray == 0)
+        return;
+    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
+        u32 elements = a.strips.d * a.cols.d, plane = divide(divide(i, a.cols), a.strips);
+        const T *dy = plane_of<const T>(a.y, a, plane);
+        const u32 *index = plane_of<const u32>(a.indices, a, plane);
+        acc<T> sum = 0;
+        for (i32 oh = 0; oh < a.h.out; oh++)
+            for (i32 ow = 0; ow < a.w.out; ow++)
+                sum += index[oh * a.indices.row + ow] == i - plane * elements ? get(dy[oh * a.y.row + ow]) : 0;
+        ((T *)a.x.p)[a.first * elements + i] = put<T>(sum);
+    }
+}
