@@ -12,13 +12,18 @@
     F(matmul) \
     F(copy) \
     F(softmax) \
-    F(scan) \
-    F(loss) \
+    F(rope) \
     F(attention) \
+    F(random) \
+    F(loss) \
+    F(ctc) \
+    F(optim) \
+    F(conv) \
     F(pool) \
     F(resample) \
     F(norm) \
     F(index) \
+    F(scan) \
     F(rnn) \
     /* clang-format on */
 
