@@ -54,6 +54,7 @@
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
     X(index_hip, "index.hip") \
+    X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \

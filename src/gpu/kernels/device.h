@@ -384,6 +384,9 @@ template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
 template <> MEMBER i64 smallest<i64>() { return (i64)(1ull << 63); }
+template <class A> MEMBER A lowest(); /* the least finite number */
+template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
+template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
 template <class A> DEVICE A lesser(A a, A b) { return b < a ? b : a; }
 template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 /* A NaN among the two is the result. */
