@@ -84,6 +84,7 @@ wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
     int vec = wk_pack_width(c->dtype, a->count, (const void *[]){a->x, a->dy, a->y}, 3);
     a->by_inner = wk_divisor_if_small(a->inner);
     a->by_channels = wk_divisor_if_small(a->channels);
+    a->whole = a->inner % vec == 0;
     return WK_LAUNCH(c, &apply_kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL}),
                      ((wk_grid){.x = wk_blocks(a->count, 256 * vec, WK_GRID_MAX)}), *a);

@@ -60,14 +60,13 @@ DEVICE void measure_packs(const T *x, const T *dy, const T *weight, int n, f64 o
     typedef acc<T> R;
     pack<T, VEC> xs[4], ds[4], ws[4];
     UNROLL
-    for (int p = 0; p < 4; p++) {
-        if (p * STEP >= n)
-            continue;
-        xs[p] = load<VEC>(x + p * STEP);
+    for (int p = 0; p < 4; p++) { /* behind the end the first again: no branch between the loads */
+        int at = p * STEP < n ? p * STEP : 0;
+        xs[p] = load<VEC>(x + at);
         if (SUMS != SUMS_X)
-            ds[p] = load<VEC>(dy + p * STEP);
+            ds[p] = load<VEC>(dy + at);
         if (SUMS != SUMS_X && weight)
-            ws[p] = load<VEC>(weight + p * STEP);
+            ws[p] = load<VEC>(weight + at);
     }
     few_sums<R, SUMS> few(get(xs[0].v[0]));
     UNROLL
@@ -135,18 +134,26 @@ template <class T, int SUMS> DEVICE void norm_columns(const norm_columns_args &a
     }
     for (i64 row = begin + ry; row < end && column < a.columns; row += 64) {
         const T *x = (const T *)a.x + column, *dy = (const T *)a.dy + column;
-        few_sums<R, SUMS> few(get(x[row * a.columns]));
+        T xs[8], ds[8];
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            i64 r = row + 8 * i < end ? row + 8 * i : row;
+            xs[i] = x[r * a.columns];
+            if (SUMS != SUMS_X)
+                ds[i] = dy[r * a.columns];
+        }
+        few_sums<R, SUMS> few(get(xs[0]));
         R dot = 0;
         UNROLL
         for (int i = 0; i < 8; i++) {
-            i64 r = row + 8 * i;
-            if (r >= end)
-                break;
-            R v = get(x[r * a.columns]), d = SUMS == SUMS_X ? (R)0 : get(dy[r * a.columns]);
+            if (row + 8 * i >= end)
+                continue;
+            R v = get(xs[i]), d = SUMS == SUMS_X ? (R)0 : get(ds[i]);
             few.add(v, d);
             if (SUMS == SUMS_ROWS) {
-                R mean = (R)a.rows[3 * r + 1], scale = (R)a.rows[3 * r + 2];
-                dot += d * ((v - mean) * scale + (R)((f64)mean - a.rows[3 * r + 1]) * scale);
+                const double *numbers = a.rows + 3 * (row + 8 * i);
+                R mean = (R)numbers[1], scale = (R)numbers[2];
+                dot += d * ((v - mean) * scale + (R)((f64)mean - numbers[1]) * scale);
             }
         }
         if (SUMS == SUMS_ROWS) {
@@ -351,7 +358,8 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
 template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_args &a)
 {
     typedef acc<T> R;
-    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
+    for (i64 i = global_thread() * VEC; i < a.count; i += global_threads() * VEC) {
+        i64 at = a.count - VEC - i; /* from the end, which caches have from the pass before */
         pack<T, VEC> x = load<VEC>((const T *)a.x + at), dy, y;
         if (GRAD)
             dy = load<VEC>((const T *)a.dy + at);
@@ -359,7 +367,7 @@ template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_a
         plane_numbers<R> m = numbers_of<R>(a, plane);
         UNROLL
         for (int e = 0; e < VEC; e++, place++) {
-            if (place == a.inner) {
+            if (!a.whole && place == a.inner) {
                 place = 0;
                 m = numbers_of<R>(a, ++plane);
             }
