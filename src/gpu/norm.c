@@ -175,7 +175,7 @@ static wk_status run_norm_backward(wk_call *c)
     if (wk_count(x) == 0)
         return zero_weights(c);
     WK_TRY(make_plan(c, c->in[2], NULL, &p));
-    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > INT32_MAX / p.n)
+    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > WK_GRID_MAX)
         return wk_gpu_norm_long_backward(c, &p.s, p.weight);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));

@@ -77,16 +77,17 @@ DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC
             q += d * d;
         }
     }
-    f64 origin = a.centred ? (f64)get(*x) : 0, off = (f64)own - origin;
-    f64 sum = s + k * off, squares = q + off * (2 * (f64)s + k * off);
+    f64 sum = s, squares = q, origin = get(*x), off = (f64)own - origin;
+    if (a.centred) {
+        sum += k * off;
+        squares += off * (2 * (f64)s + k * off);
+    }
     row_sums<LANES>(sum, squares, room);
     if (!a.centred)
         return {0, 1 / m_sqrt((R)(squares * a.inverse_n) + (R)a.eps), 0};
     f64 mean = origin + sum * a.inverse_n;
     R var = (R)((squares - sum * sum * a.inverse_n) * a.inverse_n);
-    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean;
-    if (var != var)
-        scale = var;
+    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
     return {rounded, scale, (R)(rounded - mean) * scale};
 }
 
