@@ -29,7 +29,11 @@ _wick() {
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
-    --threads | --seconds) return ;;
+    --save)
+        COMPREPLY=($(compgen -d -- "$current"))
+        return
+        ;;
+    --threads | --seconds | --tolerance) return ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -49,7 +53,7 @@ _wick() {
             words=$(_wick_params "$wick" "${COMP_WORDS[2]}")
         fi
         ;;
-    check) words='--device --op --impl --dtype --json --report --help' ;;
+    check) words='--device --op --impl --dtype --save --tolerance --json --report --help' ;;
     bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
     help) words='info ops op check bench' ;;
     esac

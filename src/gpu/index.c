@@ -1,8 +1,8 @@
 /* index.c: ops that ids lead, and their gradients, on the GPU.
  *
  * Reading is one kernel. Writing finds for each element of big the last id that leads to it, by an atomic maximum of
- * integers, and lets that one write. Adding is the same bits in every run: the ids are put into order, and the first of
- * each run of equal ones adds all of them. */
+ * integers, and lets that one write. Adding gives the same bits every time: either a wave has a line of big to itself
+ * and takes its ids in order, or the ids are put into order and the first of each run of equal ones adds all of them. */
 #include "ops/index.h"
 #include "copy.h"
 #include "families.h"
@@ -17,6 +17,7 @@ static const wk_kernel take = {"index", "index_take", "index_args", 256, .types 
 static const wk_kernel make_keys = {"index", "index_keys", "index_args", 256, .ints = 1};
 static const wk_kernel add_runs = {"index",         "index_runs", "runs_args",
                                    WK_RUNS_THREADS, .types = 1,   .ints = 1};
+static const wk_kernel add_lines = {"index", "index_lines", "lines_args", 64, .types = 1, .ints = 1};
 
 /* ---- the plan ---- */
 
@@ -280,11 +281,91 @@ static wk_status add_elements(const wk_call *c, plan *p, int ids_slot)
     return add_columns(c, w, p->big->dtype, a);
 }
 
-static wk_status run_add(const wk_call *c, wk_tensor *y, const wk_tensor *src, int ids_slot, bool slices)
+/* ---- adding along lines ---- */
+
+enum { SUMS = 4096, FEW_SUMS = 1024, MOST_TILES = 8 }; /* of a line in shared memory */
+
+static i64 tiles_of(const plan *p) { return p->size <= FEW_SUMS ? 1 : (p->size + SUMS - 1) / SUMS; }
+
+/* Lines are enough to fill the device, or so short that ordering their ids takes longer. Whole rows with elements side
+ * by side are better added as such. */
+static bool by_lines(const plan *p)
+{
+    i64 units = p->n ? p->count / p->n * tiles_of(p) : 0;
+    if (tiles_of(p) > MOST_TILES || units >= (i64)1 << 31 || (p->same_ids && p->along[BIG] != 1))
+        return false;
+    return units >= 512 || p->n <= 2048;
+}
+
+/* True when every line of big has ids. */
+static bool covers_big(const plan *p) { return p->count / p->n == wk_count(p->big) / p->size; }
+
+/* from: the values before, of big's shape; NULL for zeros. */
+static wk_status run_lines(const wk_call *c, const plan *p, const wk_tensor *from, int ids_slot)
+{
+    int rank = 0;
+    int64_t shape[WK_MAX_RANK], strides[4][WK_MAX_RANK];
+    lines_args a = {.from = from ? wk_ptr(from) : NULL,
+                    .big = wk_ptr(p->big),
+                    .small = wk_ptr(p->small),
+                    .ids = wk_ptr(p->ids),
+                    .lines = p->count / p->n,
+                    .n = p->n,
+                    .size = p->size,
+                    .big_along = p->along[BIG],
+                    .small_along = p->along[SMALL],
+                    .id_along = p->along[IDS],
+                    .tiles = wk_divisor_of(tiles_of(p)),
+                    .id_bytes = wk_id_bytes(p->ids->dtype),
+                    .report = wk_report_of(c, ids_slot)};
+    for (int d = 0; d < p->rank; d++) {
+        if (p->strides[PLACE][d]) {
+            a.from_along = from ? from->strides[d] : 0;
+            continue;
+        }
+        shape[rank] = p->shape[d];
+        strides[0][rank] = from ? from->strides[d] : 0;
+        strides[1][rank] = p->strides[BIG][d];
+        strides[2][rank] = p->strides[SMALL][d];
+        strides[3][rank++] = p->strides[IDS][d];
+    }
+    a.rank = wk_shape_coalesce(rank, shape, 4, strides);
+    i64 *steps[] = {a.from_step, a.big_step, a.small_step, a.id_step};
+    for (int d = 0; d < a.rank; d++) {
+        a.shape[d] = wk_divisor_of(shape[a.rank - 1 - d]);
+        for (int s = 0; s < 4; s++)
+            steps[s][d] = strides[s][a.rank - 1 - d];
+    }
+    wk_grid grid = {.x = wk_blocks(a.lines * tiles_of(p), 1, WK_GRID_MAX),
+                    .threads = wk_gpu_of(c->device)->facts.wave};
+    return WK_LAUNCH(c, &add_lines,
+                     WK_INSTANCE(.t = {(unsigned char)add_dtype(p->big->dtype)},
+                                 .i = {p->size <= FEW_SUMS ? FEW_SUMS : SUMS}),
+                     grid, a);
+}
+
+/* ---- adding, one way or the other ---- */
+
+static wk_status set_before(const wk_call *c, const wk_tensor *x, const wk_tensor *y)
+{
+    if (!x)
+        return wk_gpu_zero(c, wk_ptr(y), (size_t)wk_count(y) * wk_bytes(y->dtype));
+    return wk_ptr(x) == wk_ptr(y) ? WK_OK : wk_gpu_copy(c, x, y);
+}
+
+/* y = x + the elements of src at ids; x NULL: zeros, and y is packed. */
+static wk_status run_add(const wk_call *c, const wk_tensor *x, wk_tensor *y, const wk_tensor *src,
+                         int ids_slot, bool slices)
 {
     plan p = plan_of(c, y, src, c->in[ids_slot], slices);
+    bool lines = p.count && by_lines(&p);
+    if (lines && p.size && covers_big(&p))
+        return run_lines(c, &p, x, ids_slot);
+    WK_TRY(set_before(c, x, y));
     if (p.count == 0)
         return WK_OK;
+    if (lines)
+        return run_lines(c, &p, y, ids_slot);
     if (p.same_ids)
         return add_rows(c, &p, ids_slot);
     if (wk_is_packed(y))
@@ -305,29 +386,21 @@ static const char slices[] = "slices";
 
 static wk_status run_read(wk_call *c) { return run_gather(c, c->in[0], c->out[0], 1, c->impl->data != NULL); }
 
-static wk_status copy_unless_same(const wk_call *c, const wk_tensor *x, const wk_tensor *y)
-{
-    return wk_ptr(x) == wk_ptr(y) ? WK_OK : wk_gpu_copy(c, x, y);
-}
-
 static wk_status run_write(wk_call *c)
 {
-    WK_TRY(copy_unless_same(c, c->in[0], c->out[0]));
+    WK_TRY(set_before(c, c->in[0], c->out[0]));
     return run_scatter(c, c->out[0], c->in[2]);
 }
 
 static wk_status run_write_add(wk_call *c)
 {
-    WK_TRY(copy_unless_same(c, c->in[0], c->out[0]));
-    return run_add(c, c->out[0], c->in[2], 1, c->impl->data != NULL);
+    return run_add(c, c->in[0], c->out[0], c->in[2], 1, c->impl->data != NULL);
 }
 
 /* What was read from x gets the sum of the gradients of all its readers. */
 static wk_status run_read_backward(wk_call *c)
 {
-    wk_tensor *dx = c->out[0];
-    WK_TRY(wk_gpu_zero(c, wk_ptr(dx), (size_t)wk_count(dx) * wk_bytes(dx->dtype)));
-    return run_add(c, dx, c->in[1], 0, c->impl->data != NULL);
+    return run_add(c, NULL, c->out[0], c->in[1], 0, c->impl->data != NULL);
 }
 
 /* An output, or in the place of one that is not wanted a tensor like it: ids are checked on the way to it. */
@@ -343,7 +416,7 @@ static wk_status run_add_backward(wk_call *c)
     if (!dsrc)
         return wk_error_status();
     if (c->out[0])
-        WK_TRY(copy_unless_same(c, c->in[1], c->out[0]));
+        WK_TRY(set_before(c, c->in[1], c->out[0]));
     return run_gather(c, c->in[1], dsrc, 0, c->impl->data != NULL);
 }
 

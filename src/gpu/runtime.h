@@ -81,7 +81,7 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
 
 /* Code objects on disk. The key says all that the code depends on. */
 typedef struct {
-    char text[512];
+    char text[768];
 } wk_cache_key;
 /* The code, from wk_alloc; NULL when it is not there or damaged. */
 void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key, size_t *bytes);

@@ -157,7 +157,10 @@ SAMPLES(scatter_samples, "x=T[4,5] ids=i64[4,3]:0..5 src=T[4,3] dim=1",
         "x=T[] ids=i64[]:0..1 src=T[] dim=0", "x=T[2,300] ids=u8[2,90]:250..256 src=T[2,90] dim=1",
         "x=T[30,70] ids=i64[30,1100]:0..70 src=T[30,1100] dim=1",
         "x=T[70,90] ids=i64[400,90]:0..70 src=T[400,90] dim=0",
-        "x=T[600,3] ids=i64[700,3]:0..600 src=T[700,3] dim=0");
+        "x=T[600,3] ids=i64[700,3]:0..600 src=T[700,3] dim=0", "x=T[3] ids=i64[2100]:0..3 src=T[2100] dim=0",
+        "x=T[2,3000] ids=i32[2,2100]:0..3000 src=T[2,2100] dim=1",
+        "x=T[9000] ids=i32[300]:0..9000 src=T[300] dim=0",
+        "x=T[2,3] ids=u8[2,2100]:0..3 src=T[2,2100] dim=1");
 SAMPLES(scatter_errors, "x=T[4,5] ids=i64[4,7]:0..5 src=T[4,7] ! dim",
         "x=T[4,5] ids=i64[4,7]:0..5 src=T[4,7] dim=2 ! dim", "x=T[4,5] ids=i64[4,7]:0..5 dim=1 ! src",
         "x=T[4,5] ids=i64[4]:0..5 src=T[4] dim=0 ! ids", "x=T[4,5] ids=i64[5,5]:0..5 src=T[5,5] dim=1 ! ids",
@@ -169,8 +172,8 @@ SAMPLES(scatter_errors, "x=T[4,5] ids=i64[4,7]:0..5 src=T[4,7] ! dim",
 SAMPLES(select_samples, "x=T[4,5] ids=i64[7]:0..4 dim=0", "x=T[4,5] ids=u8[3]:0..5 dim=1",
         "x=T[3,4,5] ids=i32[6]:0..4 dim=1", "x=T[4,5] ids=u32[0] dim=-1", "x=T[4,0] ids=i64[3]:0..4 dim=0",
         "x=T[7] ids=i64[3]:0..7 dim=0", "x=T[300,2] ids=u8[90]:250..256 dim=0",
-        "x=T[90,700] ids=i64[300]:0..90 dim=0", "x=T[2,1,2,1,2,1,2,3] ids=i64[4]:0..2 dim=6",
-        "x=T[6]:special ids=i32[9]:0..6 dim=0");
+        "x=T[90,700] ids=i64[300]:0..90 dim=0", "x=T[40,32] ids=i64[90]:0..40 dim=0",
+        "x=T[2,1,2,1,2,1,2,3] ids=i64[4]:0..2 dim=6", "x=T[6]:special ids=i32[9]:0..6 dim=0");
 SAMPLES(select_errors, "x=T[4,5] ids=i64[7]:0..4 ! dim", "x=T[4,5] ids=i64[7]:0..4 dim=2 ! dim",
         "x=T[4,5] ids=i64[7,1]:0..4 dim=0 ! ids", "x=T[4,5] ids=i64[7]:4..5 dim=0 ! ids",
         "x=T[4,5] ids=i32[7]:-1..0 dim=0 ! -1", "x=T[4,5] ids=i16[7]:0..4 dim=0 ! ids",
@@ -179,7 +182,9 @@ SAMPLES(index_add_samples, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] dim=0",
         "x=T[4,5] ids=u8[3]:0..5 src=T[4,3] dim=1", "x=T[3,4,5] ids=i32[6]:0..4 src=T[3,6,5] dim=1",
         "x=T[4,5] ids=u32[0] src=T[4,0] dim=-1", "x=T[4,0] ids=i64[3]:0..4 src=T[3,0] dim=0",
         "x=T[300,2] ids=u8[90]:250..256 src=T[90,2] dim=0",
-        "x=T[90,700] ids=i64[300]:0..90 src=T[300,700] dim=0", "x=T[7] ids=i64[3]:0..7 src=T[3] dim=0");
+        "x=T[90,700] ids=i64[300]:0..90 src=T[300,700] dim=0", "x=T[7] ids=i64[3]:0..7 src=T[3] dim=0",
+        "x=T[40,32] ids=i64[900]:0..3 src=T[900,32] dim=0",
+        "x=T[20,2048] ids=i32[33]:0..20 src=T[33,2048] dim=0");
 SAMPLES(index_add_errors, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] ! dim",
         "x=T[4,5] ids=i64[7]:0..4 src=T[6,5] dim=0 ! src", "x=T[4,5] ids=i64[7]:0..4 dim=0 ! src",
         "x=T[4,5] ids=i64[7]:4..5 src=T[7,5] dim=0 ! ids", "x=T[4,5] ids=i64[7]:-9..-8 src=T[7,5] dim=0 ! -9",

@@ -105,6 +105,21 @@ DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
 DEVICE i64 global_threads() { return (i64)grid_blocks() * block_size(); }
 
+/* Lanes of the wave whose value has the same lowest BITS bits, of those where valid; every lane takes part. */
+template <int BITS> DEVICE u64 wave_match(u32 value, bool valid)
+{
+    u64 lanes = wave_ballot(valid);
+    UNROLL
+    for (int b = 0; b < BITS; b++) {
+        bool one = value >> b & 1;
+        u64 ones = wave_ballot(one);
+        lanes &= one ? ones : ~ones;
+    }
+    return lanes;
+}
+/* Bits of the lanes before this one. */
+DEVICE u64 lanes_below() { return ((u64)1 << lane_id()) - 1; }
+
 template <class A, class B> DEVICE A bit_cast(const B &b)
 {
     static_assert(sizeof(A) == sizeof(B), "bit_cast between types of one size");
@@ -376,15 +391,35 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
 
+/* 1 / x, off by at most one in the last place where that is much cheaper. */
+DEVICE f64 m_recip(f64 x) { return 1 / x; }
+DEVICE f32 m_recip(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    f32 y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+DEVICE f32 m_exp2_fast(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    f32 y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 template <class R> DEVICE R m_sigmoid(R x)
 {
-    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x)
-{
-    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
-}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
 
 /* ---- reductions over lanes and blocks ---- */
 

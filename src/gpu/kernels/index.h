@@ -43,6 +43,21 @@ typedef struct {
     i32 log_group;              /* threads side by side in a row */
 } runs_args;
 
+/* Adding along lines of big that fit into shared memory: from + the small ones of its ids. */
+typedef struct {
+    const void *from; /* NULL: zeros */
+    void *big;
+    const void *small, *ids;
+    i64 lines, n, size; /* lines along dim; ids, elements of big in one */
+    i32 rank;           /* of the lines, innermost first */
+    wk_divisor shape[WK_DIMS];
+    i64 from_step[WK_DIMS], big_step[WK_DIMS], small_step[WK_DIMS], id_step[WK_DIMS];
+    i64 from_along, big_along, small_along, id_along;
+    wk_divisor tiles; /* of a line, each of as many elements as the kernel has sums */
+    i32 id_bytes;
+    wk_report report;
+} lines_args;
+
 enum { WK_RUNS_THREADS = 256, WK_RUN_LONG = 128 };
 
 #endif

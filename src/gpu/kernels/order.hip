@@ -4,19 +4,6 @@
 #include "device.h"
 #include "order.h"
 
-/* Lanes of the wave that have this lane's digit; every lane takes part. */
-DEVICE u64 same_digit(u32 digit, bool valid)
-{
-    u64 lanes = wave_ballot(valid);
-    UNROLL
-    for (int b = 0; b < 8; b++) {
-        bool one = digit >> b & 1;
-        u64 ones = wave_ballot(one);
-        lanes &= one ? ones : ~ones;
-    }
-    return lanes;
-}
-
 DEVICE u32 digit_of(const order_args &a, u32 key) { return key >> a.shift & (WK_ORDER_DIGITS - 1); }
 
 template <int THREADS> DEVICE void order_count(const order_args &a)
@@ -89,7 +76,7 @@ template <int THREADS> DEVICE void order_move(const order_args &a)
             bool valid = begin + k < a.n;
             u32 key = valid ? a.keys[begin + k] : 0, place = valid ? a.places[begin + k] : 0;
             u32 digit = digit_of(a, key);
-            u64 same = same_digit(digit, valid), lower = same & (((u64)1 << lane_id()) - 1);
+            u64 same = wave_match<8>(digit, valid), lower = same & lanes_below();
             u32 target = mine[digit] + count_bits(lower);
             wave_sync();
             if (valid && !lower)
