@@ -30,11 +30,11 @@ _wick() {
         return
         ;;
     --arch) words='gfx906 gfx908 gfx90a gfx942 gfx950 gfx1030 gfx1100 gfx1101 gfx1151 gfx1201 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' ;;
-    --out)
+    --save | --out)
         COMPREPLY=($(compgen -d -- "$current"))
         return
         ;;
-    --threads | --seconds | --jobs) return ;;
+    --threads | --seconds | --tolerance | --jobs) return ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -54,7 +54,7 @@ _wick() {
             words=$(_wick_params "$wick" "${COMP_WORDS[2]}")
         fi
         ;;
-    check) words='--device --op --impl --dtype --json --report --help' ;;
+    check) words='--device --op --impl --dtype --save --tolerance --json --report --help' ;;
     bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'

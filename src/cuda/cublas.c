@@ -25,7 +25,7 @@ static struct {
 } blas;
 static bool loaded;
 
-static void load(void)
+static void load_all(void)
 {
     static const wk_symbol symbols[] = {
 #define X(result, name, arguments) {#name, (void **)&blas.name},
@@ -33,15 +33,26 @@ static void load(void)
 #undef X
     };
     wk_library *l = &wk_lib_cublas;
-    loaded = wk_library_load(l) && wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols);
+    int version[3] = {0};
+    if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
+        return;
+    for (int i = MAJOR_VERSION; i <= PATCH_LEVEL; i++)
+        blas.cublasGetProperty(i, &version[i]);
+    snprintf(l->version, sizeof l->version, "%d.%d.%d", version[0], version[1], version[2]);
+    loaded = true;
+}
+
+static bool load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_all);
+    return loaded;
 }
 
 static const char *missing(wk_gpu *g)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)g;
-    pthread_once(&once, load);
-    return loaded ? NULL : wk_lib_cublas.trouble;
+    return load() ? NULL : wk_lib_cublas.trouble;
 }
 
 static wk_status fail(const wk_gpu *g, const char *doing, cublasStatus_t status)
@@ -58,7 +69,7 @@ static wk_status open_handle(wk_gpu *g, void *stream, void **handle)
 {
     cublasHandle_t h = NULL;
     void *workspace = NULL;
-    int version = 0, code = g->driver->alloc(&workspace, WORKSPACE);
+    int code = g->driver->alloc(&workspace, WORKSPACE);
     if (code)
         return wk_gpu_fail(g, code, "allocating a workspace for cuBLAS");
     cublasStatus_t status = blas.cublasCreate_v2(&h);
@@ -68,9 +79,6 @@ static wk_status open_handle(wk_gpu *g, void *stream, void **handle)
         status = blas.cublasSetWorkspace_v2(h, workspace, WORKSPACE);
     if (status != CUBLAS_STATUS_SUCCESS)
         return fail(g, "opening cuBLAS", status);
-    if (blas.cublasGetVersion_v2(h, &version) == CUBLAS_STATUS_SUCCESS)
-        snprintf(wk_lib_cublas.version, sizeof wk_lib_cublas.version, "%d.%d.%d", version / 10000,
-                 version / 100 % 100, version % 100);
     *handle = h;
     return WK_OK;
 }
@@ -101,7 +109,7 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_cublas = {missing, open_handle, product};
+const wk_blas wk_cublas = {load, missing, open_handle, product};
 
 const wk_impl wk_cuda_impls_matmul[] = {
     {"matmul", "cublas", wk_blas_run_matmul, wk_blas_refuse, &wk_cublas},

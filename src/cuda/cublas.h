@@ -5,14 +5,15 @@
 #include <stddef.h>
 
 #ifndef WK_VENDOR_HEADERS
-typedef int cublasStatus_t, cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t;
+typedef int cublasStatus_t, cublasOperation_t, cudaDataType, cublasComputeType_t, cublasGemmAlgo_t,
+    libraryPropertyType;
 typedef struct cublasContext *cublasHandle_t;
 typedef struct CUstream_st *cudaStream_t;
 #endif
 
 #define WK_CUBLAS_CALLS(X) \
     X(cublasStatus_t, cublasCreate_v2, (cublasHandle_t *)) \
-    X(cublasStatus_t, cublasGetVersion_v2, (cublasHandle_t, int *)) \
+    X(cublasStatus_t, cublasGetProperty, (libraryPropertyType, int *)) \
     X(cublasStatus_t, cublasSetStream_v2, (cublasHandle_t, cudaStream_t)) \
     X(cublasStatus_t, cublasSetWorkspace_v2, (cublasHandle_t, void *, size_t)) \
     X(cublasStatus_t, cublasGemmStridedBatchedEx, \
@@ -27,6 +28,9 @@ typedef struct CUstream_st *cudaStream_t;
 
 #define WK_CUBLAS_CONSTANTS(X) \
     X(CUBLAS_STATUS_SUCCESS, 0) \
+    X(MAJOR_VERSION, 0) \
+    X(MINOR_VERSION, 1) \
+    X(PATCH_LEVEL, 2) \
     X(CUBLAS_STATUS_NOT_SUPPORTED, 15) \
     X(CUBLAS_OP_N, 0) \
     X(CUBLAS_OP_T, 1) \

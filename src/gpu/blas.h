@@ -16,6 +16,8 @@ typedef struct {
 } wk_product;
 
 typedef struct {
+    /* Loads the library, once; false when it is not to be had. */
+    bool (*load)(void);
     /* Why it cannot be used on this device; NULL when it can. Loads it on first use. */
     const char *(*missing)(wk_gpu *g);
     /* A handle for a stream; its work is ordered there. */

@@ -7,7 +7,7 @@
 #include "pad.h"
 
 static const wk_kernel copy_strided = {"copy", "copy_strided", "copy_args", 256, .types = 1, .ints = 2};
-static const wk_kernel copy_tiled = {"copy", "copy_tiled", "copy_args", 256, .types = 1};
+static const wk_kernel copy_tiled = {"copy", "copy_tiled", "copy_args", 256, .types = 1, .ints = 1};
 
 /* Source and destination, neighbouring dimensions joined. */
 typedef struct {
@@ -84,6 +84,21 @@ static int turned_dim(const walk *w)
     return -1;
 }
 
+/* Elements a thread moves at once: 16 bytes, or 8 elements, where both sides are aligned to that in every dimension. */
+static int tile_vector(const walk *w, int turned)
+{
+    int vec = w->bytes == 1 ? 8 : (int)(16 / w->bytes), last = w->rank - 1;
+    size_t bytes = (size_t)vec * w->bytes;
+    if (w->shape[last] % vec || w->shape[turned] % vec || (size_t)w->ptr[0] % bytes ||
+        (size_t)w->ptr[1] % bytes)
+        return 1;
+    for (int d = 0; d < w->rank; d++) {
+        if ((d != turned && w->strides[0][d] % vec) || (d != last && w->strides[1][d] % vec))
+            return 1;
+    }
+    return vec;
+}
+
 static wk_status run_tiled(const wk_call *c, const walk *w, int turned, bool *done)
 {
     int last = w->rank - 1;
@@ -109,7 +124,10 @@ static wk_status run_tiled(const wk_call *c, const walk *w, int turned, bool *do
     a.col_tiles = wk_divisor_of(col_tiles);
     a.count = (i64)tiles;
     wk_grid grid = {.x = wk_blocks(a.count, 1, WK_GRID_MAX)};
-    return WK_LAUNCH(c, &copy_tiled, WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}), grid, a);
+    return WK_LAUNCH(
+        c, &copy_tiled,
+        WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}, .i = {(short)tile_vector(w, turned)}), grid,
+        a);
 }
 
 static wk_status run_packed(const wk_call *c, const walk *w)

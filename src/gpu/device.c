@@ -29,8 +29,12 @@ wk_status wk_gpu_mail(wk_gpu *g)
         return wk_fail(WK_ERR_INTERNAL, "%s: a kernel left an error of no op", g->base.name);
     if (limit == 0 && value == 0)
         return wk_fail(WK_ERR_INDEX, "%s: %s: integer division by zero", op->name, op->in[slot].name);
-    return wk_fail(WK_ERR_INDEX, "%s: %s: expected indices from 0 to %lld, got %lld", op->name,
-                   op->in[slot].name, (long long)limit - 1, (long long)value);
+    const char *name = op->in[slot].name;
+    const char *kind = strstr(name, "cu_seqlens") ? "numbers that go up"
+                       : strstr(name, "lengths")  ? "lengths"
+                                                  : "indices";
+    return wk_fail(WK_ERR_INDEX, "%s: %s: expected %s from 0 to %lld, got %lld", op->name, name, kind,
+                   (long long)limit - 1, (long long)value);
 }
 
 wk_report wk_report_of(const wk_call *c, int slot)

@@ -12,11 +12,18 @@
     F(matmul) \
     F(copy) \
     F(softmax) \
+    F(rope) \
     F(attention) \
+    F(random) \
+    F(loss) \
+    F(ctc) \
+    F(optim) \
+    F(conv) \
     F(pool) \
     F(resample) \
     F(norm) \
     F(index) \
+    F(scan) \
     F(rnn) \
     /* clang-format on */
 

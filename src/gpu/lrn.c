@@ -6,7 +6,7 @@ static const wk_kernel across_kernel = {"lrn", "lrn_across", "lrn_args", 256, .t
 static const wk_kernel down_kernel = {"lrn", "lrn_down", "lrn_args", 256, .types = 1, .ints = 1};
 static const wk_kernel roll_kernel = {"lrn", "lrn_roll", "lrn_args", 256, .types = 1, .ints = 2};
 
-enum { MOST_ROLLED = 9, STRIP = 32 };
+enum { MOST_ROLLED = 9, STRIP = 16 };
 enum { OUT_Y, OUT_D, OUT_DX };
 
 static void make_args(const wk_call *c, lrn_args *a)
@@ -56,6 +56,7 @@ static wk_status sum_windows(const wk_call *c, lrn_args *a, int what, void *out)
 static wk_status roll(const wk_call *c, lrn_args *a)
 {
     int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
+    vec = vec > 4 ? 4 : vec; /* registers */
     a->strip = STRIP;
     a->strips = (a->rows + STRIP - 1) / STRIP;
     a->by_strips = wk_divisor_if_small(a->strips);

@@ -6,6 +6,10 @@ static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 102
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 256, .types = 2};
 
+enum {
+    STRIP = 4
+}; /* samples, at least, whose shares of dweight and dbias are summed before they are written */
+
 /* ---- how a row is spread over threads ---- */
 
 typedef struct {
@@ -88,12 +92,6 @@ static wk_status make_plan(const wk_call *c, const wk_tensor *weight, const wk_t
     return WK_OK;
 }
 
-/* Too few rows for the device, and enough of each to share. */
-static bool better_split(const wk_call *c, const plan *p)
-{
-    return p->n > 4096 && p->a.rows * 2 < wk_gpu_of(c->device)->facts.units;
-}
-
 static int first_dim(const wk_call *c)
 {
     return strncmp(c->op->name, "group", 5) == 0 ? 1 : c->in[0]->rank - 1;
@@ -107,7 +105,7 @@ static wk_status run_norm(wk_call *c)
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(make_plan(c, c->in[1], c->in[2], &p));
-    if (!form_of(c, p.n, 1, 1024, &f) || p.s.groups > INT32_MAX / p.n || better_split(c, &p))
+    if (!form_of(c, p.n, 1, 1024, &f) || p.s.groups > INT32_MAX / p.n)
         return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     p.a.x = wk_ptr(x);
@@ -153,7 +151,7 @@ static wk_status launch_grad(const wk_call *c, plan *p, const row_form *f)
     wk_dtype stat = wk_stat_dtype(c->dtype);
     i64 per_block = f->threads / f->lanes, columns = p->s.groups * p->n;
     i64 most = wk_gpu_of(c->device)->facts.units * (i64)(1024 / f->threads) * per_block / p->s.groups + 1;
-    p->a.strips = p->s.samples < most ? p->s.samples : most;
+    p->a.strips = wk_blocks(p->s.samples, STRIP, most);
     if (c->out[1] || c->out[2]) {
         wk_tensor *parts = wk_tensor_new(c->device, stat, 3, (int64_t[]){2, p->a.strips, columns});
         if (!parts)
@@ -176,7 +174,7 @@ static wk_status run_norm_backward(wk_call *c)
     if (wk_count(x) == 0)
         return zero_weights(c);
     WK_TRY(make_plan(c, c->in[2], NULL, &p));
-    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > INT32_MAX / p.n || better_split(c, &p))
+    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > INT32_MAX / p.n)
         return wk_gpu_norm_long_backward(c, &p.s, p.weight);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));

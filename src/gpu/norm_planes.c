@@ -116,7 +116,7 @@ static wk_status plan_rows(const wk_call *c, const wk_group_shape *s, const wk_t
                               .families = s->samples * s->groups,
                               .outer = 1,
                               .origin_step = s->channels * s->inner,
-                              .count = (double)(s->channels * s->inner),
+                              .inverse_count = 1 / (double)(s->channels * s->inner),
                               .eps = WK_PARAMS(c, wk_norm_params)->eps,
                               .weight = grouped ? wk_ptr_or_null(weight) : NULL,
                               .groups = s->groups,

@@ -1,8 +1,8 @@
 /* pool.c: pooling and its gradients on the GPU. */
 #include "ops/pool.h"
 #include "families.h"
-#include "gpu.h"
 #include "kernels/pool.h"
+#include "planes.h"
 
 static const wk_kernel pool_windows = {"pool", "pool_windows", "pool_args", 256, .types = 1, .ints = 2};
 static const wk_kernel pool_wide = {"pool", "pool_wide", "pool_args", 256, .types = 1, .ints = 2};
@@ -25,20 +25,6 @@ static pool_dim dim_of(const wk_pool_dim *d)
                       .stride = (i32)d->stride,
                       .padding = (i32)d->padding,
                       .by_stride = wk_divisor_of(d->stride)};
-}
-
-/* t as planes [n, c, h, w], or [n, c, w] where the op is flat; copied where rows are not walked by one. */
-static wk_status view_of(const wk_tensor *t, bool flat, pool_view *v)
-{
-    int last = t->rank - 1, lead = t->rank - (flat ? 1 : 2);
-    if (t->shape[last] > 1 && t->strides[last] != 1 && !(t = wk_tensor_packed(t)))
-        return wk_error_status();
-    *v = (pool_view){.p = wk_ptr(t), .c = t->strides[lead - 1]};
-    if (!flat)
-        v->row = t->strides[last - 1];
-    if (lead > 1)
-        v->n = t->strides[0];
-    return WK_OK;
 }
 
 static const char *refuse(const wk_call *c)
@@ -66,7 +52,6 @@ static bool is_whole(const wk_pool_dim *d, bool exclude_pad)
 static wk_status make_plan(const wk_call *c, plan *p)
 {
     const wk_pool_options *o = c->params;
-    const wk_tensor *x = c->in[0];
     bool flat = strstr(c->op->name, "1d") != NULL;
     p->max = strstr(c->op->name, "max") != NULL;
     p->global = strncmp(c->op->name, "global", 6) == 0;
@@ -74,36 +59,19 @@ static wk_status make_plan(const wk_call *c, plan *p)
     pool_args *a = &p->a;
     a->h = dim_of(&p->s.h);
     a->w = dim_of(&p->s.w);
-    a->channels = wk_divisor_of(x->rank > (flat ? 2 : 3) && x->shape[1] > 0 ? x->shape[1] : p->s.planes + 1);
+    a->walk.channels = wk_planes_channels(c->in[0], flat);
     a->exclude_pad = !p->global && o->exclude_pad;
     a->whole = is_whole(&p->s.h, a->exclude_pad) && is_whole(&p->s.w, a->exclude_pad);
     a->first_nan = p->global;
     return WK_OK;
 }
 
-/* A launch for as many planes as have less than 2^31 items; `lanes` threads work on an item. */
+/* Planes of high x wide items. */
 static wk_status run_planes(const wk_call *c, plan *p, const wk_kernel *k, const wk_instance *instance,
                             int64_t high, int64_t wide, int lanes)
 {
-    pool_args *a = &p->a;
-    int64_t most = INT32_MAX / (high * wide);
-    a->strips = wk_divisor_of(high);
-    a->cols = wk_divisor_of(wide);
-    for (a->first = 0; a->first < p->s.planes; a->first += most) {
-        int64_t left = p->s.planes - a->first;
-        a->items = (u32)((left < most ? left : most) * high * wide);
-        wk_grid grid = {.x = wk_blocks(a->items, k->threads / lanes, WK_GRID_MAX)};
-        WK_TRY(WK_LAUNCH(c, k, instance, grid, *a));
-    }
-    return WK_OK;
-}
-
-/* Elements a thread takes: more than one where there are threads enough. */
-static int strip_of(int64_t elements, int64_t high)
-{
-    int64_t rows = elements >> 16;
-    rows = rows > 4 ? 4 : rows < 1 ? 1 : rows;
-    return (int)(rows < high ? rows : high);
+    return wk_planes_run(c, k, instance, &p->a, sizeof p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide},
+                         lanes);
 }
 
 /* ---- forward ---- */
@@ -123,14 +91,15 @@ static wk_status run_windows(const wk_call *c, plan *p)
     unsigned char t = (unsigned char)c->dtype;
     if (p->global || is_wide(p)) {
         bool block = area >= 4096;
+        p->a.walk.rows = 1;
         p->a.kernel_w = wk_divisor_of(w->kernel);
         return run_planes(c, p, &pool_wide, WK_INSTANCE(.t = {t}, .i = {p->max, block}), h->out, w->out,
                           block ? 256 : wk_gpu_of(c->device)->facts.wave);
     }
     int k = h->kernel == w->kernel && w->kernel <= 3 && w->kernel > 1 ? (int)w->kernel : 0;
-    p->a.rows = strip_of(p->s.planes * h->out * w->out, h->out);
+    p->a.walk.rows = wk_planes_rows(p->s.planes * h->out * w->out, h->out);
     return run_planes(c, p, &pool_windows, WK_INSTANCE(.t = {t}, .i = {p->max, (short)k}),
-                      (h->out + p->a.rows - 1) / p->a.rows, w->out, 1);
+                      (h->out + p->a.walk.rows - 1) / p->a.walk.rows, w->out, 1);
 }
 
 static wk_status run_forward(wk_call *c)
@@ -139,7 +108,7 @@ static wk_status run_forward(wk_call *c)
     WK_TRY(make_plan(c, &p));
     if (p.s.planes == 0)
         return WK_OK;
-    WK_TRY(view_of(c->in[0], strstr(c->op->name, "1d"), &p.a.x));
+    WK_TRY(wk_planes_view(c->in[0], strstr(c->op->name, "1d"), &p.a.x));
     p.a.y.p = wk_ptr(c->out[0]);
     if (p.max && c->out[1])
         p.a.indices.p = wk_ptr(c->out[1]);
@@ -154,14 +123,14 @@ static wk_status find_indices(const wk_call *c, plan *p, bool flat)
     const wk_tensor *dy = c->in[1], *given = p->global ? NULL : c->in[2];
     if (given) {
         p->a.report = wk_report_of(c, 2);
-        return view_of(given, flat, &p->a.indices);
+        return wk_planes_view(given, flat, &p->a.indices);
     }
     wk_tensor *made = wk_tensor_new(c->device, WK_U32, dy->rank, dy->shape);
     plan forward = *p;
     if (!made)
         return wk_error_status();
-    WK_TRY(view_of(c->in[0], flat, &forward.a.x));
-    WK_TRY(view_of(made, flat, &p->a.indices));
+    WK_TRY(wk_planes_view(c->in[0], flat, &forward.a.x));
+    WK_TRY(wk_planes_view(made, flat, &p->a.indices));
     forward.a.indices = p->a.indices;
     return run_windows(c, &forward);
 }
@@ -189,11 +158,12 @@ static wk_status run_backward(wk_call *c)
         WK_TRY(find_indices(c, &p, flat));
     if (given)
         WK_TRY(make_flag(c, &p));
-    WK_TRY(view_of(c->in[1], flat, &p.a.y));
+    WK_TRY(wk_planes_view(c->in[1], flat, &p.a.y));
     p.a.x.p = wk_ptr(c->out[0]);
-    p.a.rows = strip_of(p.s.planes * h->in * w->in, h->in);
+    p.a.walk.rows = wk_planes_rows(p.s.planes * h->in * w->in, h->in);
     WK_TRY(run_planes(c, &p, &pool_grad, WK_INSTANCE(.t = {t}, .i = {p.max}),
-                      (h->in + p.a.rows - 1) / p.a.rows, w->in, 1));
+                      (h->in + p.a.walk.rows - 1) / p.a.walk.rows, w->in, 1));
+    p.a.walk.rows = 1;
     return given ? run_planes(c, &p, &pool_astray, WK_INSTANCE(.t = {t}), h->in, w->in, 1) : WK_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "kernels/reduce.h"
 #include "map.h"
 #include "reduce.h"
+#include "walk.h"
 
 static const wk_kernel map_kernel = WK_MAP_KERNEL("reduce");
 static const wk_kernel scatter_kernel = {"reduce", "reduce_scatter", "reduce_scatter_args", 256, .types = 1};
@@ -147,7 +148,8 @@ static wk_status one_extreme(wk_call *c, const extent *e, const extreme *f)
                              .dy = wk_ptr(dy),
                              .places = wk_ptr(places),
                              .outs = wk_count(places),
-                             .inner = wk_shape_count(x->rank - dim - 1, x->shape + dim + 1),
+                             .inner =
+                                 wk_wide_divisor_of(wk_shape_count(x->rank - dim - 1, x->shape + dim + 1)),
                              .size = x->shape[dim]};
     WK_TRY(wk_gpu_zero(c, a.dx, (size_t)wk_count(x) * bytes));
     wk_dtype by_size = bytes == 2 ? WK_I16 : bytes == 4 ? WK_U32 : WK_I64;

@@ -3,7 +3,8 @@
 #include "reduce.h"
 #include "walk.h"
 
-enum { THREADS = WK_REDUCE_THREADS, MOST_PARTS = 1024 };
+enum { THREADS = WK_REDUCE_THREADS, LOG_THREADS = 8, MOST_PARTS = 1024 };
+_Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
 
 #define KERNEL(name_, ints_) \
     { \
@@ -77,7 +78,7 @@ static int vector_width(const plan *p, const wk_gpu_walk *inside, const wk_gpu_w
 static void cut_parts(plan *p, int64_t least_steps)
 {
     reduce_args *a = &p->a;
-    int64_t enough = 8 * (int64_t)wk_gpu_of(p->c->device)->facts.units;
+    int64_t enough = 4 * (int64_t)wk_gpu_of(p->c->device)->facts.units;
     int64_t parts = least(least(enough / p->blocks, a->n / least_steps), MOST_PARTS);
     a->n_parts = parts > 1 ? (i32)parts : 1;
     a->chunk = (a->n + a->n_parts - 1) / a->n_parts;
@@ -89,10 +90,10 @@ static void plan_rows(plan *p)
     p->vec = vector_width(p, &p->reduced, &p->kept);
     a->n = p->n / p->vec;
     bool whole_block = a->n >= 4 * THREADS || (a->n >= THREADS && p->outs < 1024);
-    a->group = whole_block ? THREADS : 1;
-    while (!whole_block && a->group < 32 && a->group * 2 <= a->n)
-        a->group *= 2;
-    p->blocks = wk_blocks(p->outs, THREADS / a->group, WK_GRID_MAX);
+    a->log_group = whole_block ? LOG_THREADS : 0;
+    while (!whole_block && a->log_group < 5 && 2 << a->log_group <= a->n)
+        a->log_group++;
+    p->blocks = wk_blocks(p->outs, THREADS >> a->log_group, WK_GRID_MAX);
     a->chunk = a->n;
     a->n_parts = 1;
     if (whole_block)
@@ -122,11 +123,13 @@ static void plan_columns(plan *p)
     a->width = wk_gpu_walk_inner(&p->kept);
     a->packed_y = packed_results(p);
     int64_t packs = a->width / p->vec;
-    a->group = 1;
-    while (a->group < packs && (a->group < 32 || (a->group < THREADS && 2 * THREADS / a->group > a->n)))
-        a->group *= 2;
-    p->blocks = least(p->outs / a->width * ((packs + a->group - 1) / a->group), WK_GRID_MAX);
-    cut_parts(p, 8 * (THREADS / a->group));
+    while (1 << a->log_group < packs &&
+           (a->log_group < 5 || (a->log_group < LOG_THREADS && 2 * THREADS >> a->log_group > a->n)))
+        a->log_group++;
+    a->tiles = wk_wide_divisor_of((packs + (1 << a->log_group) - 1) >> a->log_group);
+    a->blocks = p->outs / a->width * a->tiles.d;
+    p->blocks = least(a->blocks, WK_GRID_MAX);
+    cut_parts(p, 8 * (THREADS >> a->log_group));
     a->part_out = 1;
     a->part_next = p->outs;
 }
@@ -149,8 +152,8 @@ static wk_status launch(plan *p, bool columns)
     if (!a->parts)
         return WK_OK;
     instance.i[0] = 0;
-    a->group = columns ? 8 : 32;
-    grid = (wk_grid){.x = wk_blocks(p->outs, THREADS / a->group, WK_GRID_MAX)};
+    a->log_group = columns ? 3 : 5;
+    grid = (wk_grid){.x = wk_blocks(p->outs, THREADS >> a->log_group, WK_GRID_MAX)};
     return WK_LAUNCH(p->c, &parts_kernel, &instance, grid, *a);
 }
 

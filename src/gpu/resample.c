@@ -1,8 +1,8 @@
 /* resample.c: upsampling and its gradients on the GPU. */
 #include "ops/resample.h"
 #include "families.h"
-#include "gpu.h"
 #include "kernels/resample.h"
+#include "planes.h"
 
 static const wk_kernel resample = {"resample", "resample", "resample_args", 256, .types = 1, .ints = 2};
 static const wk_kernel resample_lists = {"resample", "resample_lists", "resample_args", 256, .types = 1};
@@ -41,36 +41,22 @@ static wk_status make_plan(const wk_call *c, plan *p)
     const wk_tensor *t = c->in[0];
     resample_args *a = &p->a;
     WK_TRY(wk_upsample_shapes(c, &p->s));
-    if (t->shape[t->rank - 1] > 1 && t->strides[t->rank - 1] != 1 && !(t = wk_tensor_packed(t)))
-        return wk_error_status();
-    a->from = wk_ptr(t);
-    a->n = t->strides[0];
-    a->c = t->strides[1];
-    a->row = t->rank == 4 ? t->strides[2] : 0;
+    WK_TRY(wk_planes_view(t, t->rank == 3, &a->from));
     a->to = wk_ptr(c->out[0]);
     a->h = dim_of(&p->s.h);
     a->w = dim_of(&p->s.w);
-    a->channels = wk_divisor_of(t->shape[1]);
+    a->walk.channels = wk_planes_channels(t, t->rank == 3);
     a->align_corners = p->s.align_corners;
     a->linear = is_linear(c);
     return WK_OK;
 }
 
-/* A launch for as many planes as have less than 2^31 items; `lanes` threads work on an item. */
+/* Planes of high x wide items. */
 static wk_status run_planes(const wk_call *c, plan *p, const wk_kernel *k, const wk_instance *instance,
                             int64_t high, int64_t wide, int lanes)
 {
-    resample_args *a = &p->a;
-    int64_t most = INT32_MAX / (high * wide);
-    a->strips = wk_divisor_of(high);
-    a->cols = wk_divisor_of(wide);
-    for (a->first = 0; a->first < p->s.planes; a->first += most) {
-        int64_t left = p->s.planes - a->first;
-        a->items = (u32)((left < most ? left : most) * high * wide);
-        wk_grid grid = {.x = wk_blocks(a->items, k->threads / lanes, WK_GRID_MAX)};
-        WK_TRY(WK_LAUNCH(c, k, instance, grid, *a));
-    }
-    return WK_OK;
+    return wk_planes_run(c, k, instance, &p->a, sizeof p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide},
+                         lanes);
 }
 
 /* ---- forward ---- */
@@ -87,17 +73,15 @@ static wk_status run_upsample(wk_call *c)
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(make_plan(c, &p));
-    int64_t high = p.s.h.out, wide = p.s.w.out, elements = p.s.planes * high * wide;
+    int64_t high = p.s.h.out, wide = p.s.w.out;
     wk_dtype t = p.a.linear ? c->dtype : by_size(wk_bytes(c->dtype));
     int vec = (int)(16 / wk_bytes(t));
     vec = vec > 4 && p.a.linear ? 4 : vec > 8 ? 8 : vec;
     if (wide % vec || (size_t)p.a.to % ((size_t)vec * wk_bytes(t)))
         vec = 1;
-    int64_t rows = elements / vec >> 15; /* more than one where there are threads enough */
-    rows = rows > 4 ? 4 : rows < 1 ? 1 : rows;
-    p.a.rows = (i32)(rows < high ? rows : high);
+    p.a.walk.rows = wk_planes_rows(p.s.planes * high * wide / vec, high);
     wk_instance instance = {.t = {(unsigned char)t}, .i = {(short)p.a.linear, (short)vec}};
-    return run_planes(c, &p, &resample, &instance, (high + p.a.rows - 1) / p.a.rows, wide / vec, 1);
+    return run_planes(c, &p, &resample, &instance, (high + p.a.walk.rows - 1) / p.a.walk.rows, wide / vec, 1);
 }
 
 /* ---- gradients ---- */
@@ -130,9 +114,10 @@ static wk_status run_backward(wk_call *c)
     WK_TRY(make_lists(c, &p.a.h));
     WK_TRY(make_lists(c, &p.a.w));
     int64_t longest = most_of(&p.a.h) > most_of(&p.a.w) ? most_of(&p.a.h) : most_of(&p.a.w);
-    p.a.items = (u32)longest;
+    p.a.longest = (u32)longest;
     wk_grid grid = {.x = wk_blocks(longest, 256, WK_GRID_MAX)};
     WK_TRY(WK_LAUNCH(c, &resample_lists, WK_INSTANCE(.t = {t}), grid, p.a));
+    p.a.walk.rows = 1;
     bool wide = p.s.w.out / p.s.w.in >= 16;
     return run_planes(c, &p, &resample_grad, WK_INSTANCE(.t = {t}, .i = {wide}), p.s.h.in, p.s.w.in,
                       wide ? wk_gpu_of(c->device)->facts.wave : 1);

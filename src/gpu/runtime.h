@@ -89,7 +89,7 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
 
 /* Code objects on disk. The key says all that the code depends on; that of a pack leaves the compiler's version out. */
 typedef struct {
-    char text[512];
+    char text[768];
 } wk_cache_key;
 /* The key of an instance for packs. */
 void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_instance *i, wk_cache_key *key);

@@ -10,6 +10,8 @@
 
 static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
 
+enum { LARGE = 10 }; /* log2 of the threads of a large block */
+
 /* Two blocks: of 256 threads, that one line or several share, and of 1024 for long lines. */
 #define KERNELS(name) \
     { \
@@ -89,34 +91,33 @@ static bool plan_line(const wk_call *c, plan *p)
     int most = most_packs(c, vec, false);
     int64_t steps = n / vec;
     p->vec = vec;
-    p->a.group = 1;
-    while (p->a.group < 32 && p->a.group < steps)
-        p->a.group *= 2;
+    while (p->a.log_group < 5 && 1 << p->a.log_group < steps)
+        p->a.log_group++;
     if (steps > 32 * most)
-        p->a.group = 256;
+        p->a.log_group = 8;
     if (steps > 256 * most) {
-        p->a.group = 1024;
+        p->a.log_group = LARGE;
         most = most_packs(c, vec, true);
     }
     p->keep = 1;
-    while (p->keep < most && (int64_t)p->a.group * p->keep < steps)
+    while (p->keep < most && p->keep << p->a.log_group < steps)
         p->keep *= 2;
     p->a.steps = (i32)(steps < INT32_MAX ? steps : 0);
-    return steps <= (int64_t)p->a.group * p->keep;
+    return steps <= p->keep << p->a.log_group;
 }
 
 /* A line takes one block at most: where lines are few, several should share each. */
 static bool enough_lines(const wk_call *c, const plan *p)
 {
     int units = wk_gpu_of(c->device)->facts.units;
-    return p->a.group < 1024 || p->a.lines >= units / 4;
+    return p->a.log_group < LARGE || p->a.lines >= units / 4;
 }
 
 static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels)
 {
     const wk_tensor *dy = c->in[1];
     softmax_args *a = &p->a;
-    bool large = a->group == 1024;
+    bool large = a->log_group == LARGE;
     a->x = wk_ptr(c->in[0]);
     a->dy = dy ? wk_ptr(dy) : NULL;
     a->y = wk_ptr(c->out[0]);
@@ -126,7 +127,7 @@ static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels)
     return WK_LAUNCH(
         c, &kernels[large],
         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, (short)p->keep, (short)threads}),
-        (wk_grid){.x = wk_blocks(a->lines, threads / a->group, WK_GRID_MAX)}, *a);
+        (wk_grid){.x = wk_blocks(a->lines, threads >> a->log_group, WK_GRID_MAX)}, *a);
 }
 
 /* ---- a reduction and a map ---- */

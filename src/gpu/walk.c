@@ -45,13 +45,16 @@ bool wk_gpu_walk_vector(const wk_gpu_walk *w, int vec)
     return true;
 }
 
+wide_divisor wk_wide_divisor_of(int64_t d) { return (wide_divisor){d, 1 / (double)d}; }
+
 walk_dims wk_gpu_walk_dims(const wk_gpu_walk *w, int vec)
 {
     walk_dims k = {.rank = w->rank, .wide = wk_gpu_walk_count(w) / vec >= (int64_t)1 << 31};
     for (int d = 0; d < w->rank; d++) {
         int from = w->rank - 1 - d, per = d == 0 ? vec : 1;
-        k.size64[d] = w->shape[from] / per;
-        k.size[d] = wk_divisor_of(k.size64[d] < (int64_t)1 << 31 ? k.size64[d] : 1);
+        int64_t size = w->shape[from] / per;
+        k.wide_size[d] = wk_wide_divisor_of(size);
+        k.size[d] = wk_divisor_of(size < (int64_t)1 << 31 ? size : 1);
         k.x[d] = w->strides[0][from] * per;
         k.y[d] = w->strides[1][from] * per;
     }

@@ -23,6 +23,7 @@ int64_t wk_gpu_walk_inner(const wk_gpu_walk *w);
 int64_t wk_gpu_walk_step(const wk_gpu_walk *w);
 /* True when lines of the innermost dimension can be read by `vec` elements of t, which is what is read. */
 bool wk_gpu_walk_vector(const wk_gpu_walk *w, int vec);
+wide_divisor wk_wide_divisor_of(int64_t d);
 /* For the kernel, `vec` elements of the innermost dimension as one place. */
 walk_dims wk_gpu_walk_dims(const wk_gpu_walk *w, int vec);
 

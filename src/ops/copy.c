@@ -189,8 +189,8 @@ static wk_status infer_triangle(wk_call *c)
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
-SAMPLES(copy_samples, "x=T[4,5]", "x=T[3,1,7]", "x=T[70,90]", "x=T[3,40,50]", "x=T[5000]", "x=T[]",
-        "x=T[0,3]", "x=T[2,1,2,1,2,1,2,3]", "x=T[6]:special");
+SAMPLES(copy_samples, "x=T[4,5]", "x=T[3,1,7]", "x=T[70,90]", "x=T[3,40,50]", "x=T[5000]", "x=T[2,72,136]",
+        "x=T[]", "x=T[0,3]", "x=T[2,1,2,1,2,1,2,3]", "x=T[6]:special");
 SAMPLES(copy_errors, "! x");
 SAMPLES(copy2d_samples,
         "x=T[4,5] dst=T[6,7] rows=3 cols=4 src_stride=5 dst_stride=7 src_offset=1 dst_offset=9",

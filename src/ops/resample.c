@@ -101,7 +101,7 @@ SAMPLES(nearest1d_samples, "x=T[2,3,5] size=10", "x=T[2,3,5] scale=2", "x=T[1,2,
         "x=T[2,0,5] size=3");
 SAMPLES(nearest2d_samples, "x=T[2,3,4,5] size=8,10", "x=T[2,3,4,5] scale=2", "x=T[1,2,7,6] size=3,4",
         "x=T[1,2,5,5] scale=1.5,2.7", "x=T[1,1,3,4] scale=3", "x=T[2,2,20,33] size=41,70",
-        "x=T[1,2,40,60] scale=2", "x=T[2,3,64,40] scale=4,3", "x=T[1,1,2,50000] size=2,50001",
+        "x=T[1,2,40,60] scale=2", "x=T[2,4,66,44] scale=4,3", "x=T[1,1,2,50000] size=2,50001",
         "x=T[1,1,4,4] size=4", "x=T[0,3,4,5] scale=2", "x=T[1,2,3,3]:special scale=2");
 SAMPLES(bilinear_samples, "x=T[2,3,4,5] size=8,10", "x=T[2,3,4,5] scale=2", "x=T[1,2,7,6] size=3,4",
         "x=T[1,2,5,5] scale=1.5,2.7", "x=T[1,2,5,6] scale=2 align_corners=1",

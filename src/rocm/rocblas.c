@@ -26,7 +26,7 @@ static struct {
 } blas;
 static bool loaded;
 
-static void load(void)
+static void load_all(void)
 {
     static const wk_symbol symbols[] = {
 #define X(result, name, arguments) {#name, (void **)&blas.name},
@@ -37,6 +37,9 @@ static void load(void)
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
     blas.rocblas_get_version_string(l->version, sizeof l->version);
+    size_t length = strlen(l->version); /* "4.4.1." where the package was built without a revision */
+    if (length && l->version[length - 1] == '.')
+        l->version[length - 1] = 0;
     loaded = true;
 }
 
@@ -82,11 +85,16 @@ static bool has_kernels(const char *arch)
     return found;
 }
 
-static const char *missing(wk_gpu *g)
+static bool load(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load);
-    if (!loaded)
+    pthread_once(&once, load_all);
+    return loaded;
+}
+
+static const char *missing(wk_gpu *g)
+{
+    if (!load())
         return wk_lib_rocblas.trouble;
     if (g->blas_state == 0) /* two threads may look at once: they find the same */
         g->blas_state = has_kernels(g->facts.arch) ? 1 : -1;
@@ -133,7 +141,7 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     return status == rocblas_status_success ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_rocblas = {missing, open_handle, product};
+const wk_blas wk_rocblas = {load, missing, open_handle, product};
 
 const wk_impl wk_rocm_impls_matmul[] = {
     {"matmul", "rocblas", wk_blas_run_matmul, wk_blas_refuse, &wk_rocblas},

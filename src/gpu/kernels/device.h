@@ -313,13 +313,19 @@ DEVICE u32 divide(u32 n, const wk_divisor &v)
 #endif
 }
 
+/* Leaves a value that is wrong for the next synchronisation to report. */
+DEVICE void index_bad(const wk_report &r, i64 value, i64 limit)
+{
+    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
+    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+}
+
 /* True when the index is one of [0, limit); else it is left for the next synchronisation to report. */
 DEVICE bool index_ok(const wk_report &r, i64 value, i64 limit)
 {
     if ((u64)value < (u64)limit)
         return true;
-    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
-    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+    index_bad(r, value, limit);
     return false;
 }
 
@@ -384,15 +390,35 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
 
+/* 1 / x, off by at most one in the last place where that is much cheaper. */
+DEVICE f64 m_recip(f64 x) { return 1 / x; }
+DEVICE f32 m_recip(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    f32 y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+DEVICE f32 m_exp2_fast(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    f32 y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 template <class R> DEVICE R m_sigmoid(R x)
 {
-    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x)
-{
-    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
-}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
 
 /* ---- reductions over lanes and blocks ---- */
 

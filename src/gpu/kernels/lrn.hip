@@ -66,6 +66,25 @@ template <class T, int WHAT> DEVICE void lrn_down(const lrn_args &a)
     }
 }
 
+/* The next row into the window, and y of the row in its middle. */
+template <class T, int VEC, int SIZE>
+DEVICE pack<T, VEC> roll_row(const lrn_args &a, acc<T> (*w)[VEC], const pack<T, VEC> &next)
+{
+    typedef acc<T> R;
+    pack<T, VEC> out;
+    UNROLL
+    for (int e = 0; e < VEC; e++) {
+        R sum = 0;
+        UNROLL
+        for (int j = 0; j < SIZE; j++) {
+            w[j][e] = j + 1 < SIZE ? w[j + 1 < SIZE ? j + 1 : 0][e] : get(next.v[e]);
+            sum += w[j][e] * w[j][e];
+        }
+        out.v[e] = put<T>(w[SIZE / 2][e] * inverse_power((R)a.k + (R)a.alpha * sum, (R)a.beta));
+    }
+    return out;
+}
+
 /* y for windows of SIZE down the rows, which roll through registers: a thread goes down a strip of rows with VEC
  * neighbouring columns, and every element is read once but at the strips' ends. */
 template <class T, int VEC, int SIZE> DEVICE void lrn_roll(const lrn_args &a)
@@ -88,22 +107,20 @@ template <class T, int VEC, int SIZE> DEVICE void lrn_roll(const lrn_args &a)
             for (int e = 0; e < VEC; e++)
                 w[j][e] = get(v.v[e]);
         }
-        for (i64 r = begin; r < end; r++) {
-            pack<T, VEC> next = {}, out;
-            if (r + AFTER < a.rows)
-                next = load<VEC>((const T *)a.x + base + (r + AFTER) * a.cols);
+        for (i64 r0 = begin; r0 < end; r0 += 4) { /* four rows are on their way at a time */
+            pack<T, VEC> next[4];
             UNROLL
-            for (int e = 0; e < VEC; e++) {
-                R sum = 0;
-                UNROLL
-                for (int j = 0; j < SIZE; j++) {
-                    w[j][e] = j + 1 < SIZE ? w[j + 1 < SIZE ? j + 1 : 0][e] : get(next.v[e]);
-                    sum += w[j][e] * w[j][e];
-                }
-                R d = (R)a.k + (R)a.alpha * sum;
-                out.v[e] = put<T>(w[BEFORE][e] * inverse_power(d, (R)a.beta));
+            for (int k = 0; k < 4; k++) {
+                next[k] = {};
+                if (r0 + k < end && r0 + k + AFTER < a.rows)
+                    next[k] = load<VEC>((const T *)a.x + base + (r0 + k + AFTER) * a.cols);
             }
-            store<VEC>((T *)a.out + base + r * a.cols, out);
+            UNROLL
+            for (int k = 0; k < 4; k++) {
+                pack<T, VEC> out = roll_row<T, VEC, SIZE>(a, w, next[k]);
+                if (r0 + k < end)
+                    store<VEC>((T *)a.out + base + (r0 + k) * a.cols, out);
+            }
         }
     }
 }

@@ -62,7 +62,7 @@ typedef struct {
     i64 units, families, outer, each, origin_step;
     wk_divisor by_each;
     const void *x;
-    double count, eps, momentum;
+    double count, inverse_count, eps, momentum;
     const void *weight, *bias, *running_mean, *running_var, *invstd, *mean; /* each may be NULL */
     void *new_mean, *new_var, *save_mean, *save_invstd, *dweight, *dbias;   /* NULL: not wanted */
     void *numbers;                                                          /* as above */

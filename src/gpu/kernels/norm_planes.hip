@@ -247,11 +247,11 @@ template <class T> DEVICE void norm_finish_batch_grad(const norm_finish_args &a)
 /* A row's origin, mean and scale. */
 template <class T> DEVICE void row_numbers(const norm_finish_args &a, i64 row, f64 *origin, f64 *mean, f64 *scale)
 {
-    f64 sum = family_sum(a, row, 0), squares = family_sum(a, row, 1), n = a.count;
+    f64 sum = family_sum(a, row, 0), squares = family_sum(a, row, 1), share = sum * a.inverse_count;
     *origin = a.centred ? (f64)get(((const T *)a.x)[row * a.origin_step]) : 0;
-    *mean = a.centred ? *origin + sum / n : 0;
-    f64 m2 = a.centred ? greater(squares - sum * sum / n, (f64)0) + (sum - sum) : squares;
-    *scale = 1 / m_sqrt(m2 / n + a.eps);
+    *mean = a.centred ? *origin + share : 0;
+    f64 m2 = a.centred ? greater(squares - sum * share, (f64)0) + (sum - sum) : squares;
+    *scale = 1 / m_sqrt(m2 * a.inverse_count + a.eps);
 }
 
 template <class T> DEVICE void norm_finish_rows(const norm_finish_args &a)
@@ -290,7 +290,8 @@ template <class T> DEVICE void norm_finish_rows_grad(const norm_finish_args &a)
         }
         sum_g = wave_reduce<op_sum>(sum_g);
         sum_gx = wave_reduce<op_sum>(sum_gx);
-        f64 mean_g = a.centred ? sum_g / a.count : 0, mean_gh = scale * (sum_gx - (mean - origin) * sum_g) / a.count;
+        f64 mean_g = a.centred ? sum_g * a.inverse_count : 0;
+        f64 mean_gh = scale * (sum_gx - (mean - origin) * sum_g) * a.inverse_count;
         if (a.rows && lane_id() == 0) {
             a.rows[3 * row] = origin;
             a.rows[3 * row + 1] = mean;

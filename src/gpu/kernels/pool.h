@@ -2,7 +2,7 @@
 #ifndef WK_KERNELS_POOL_H
 #define WK_KERNELS_POOL_H
 
-#include "types.h"
+#include "planes.h"
 
 /* Windows along one dimension. */
 typedef struct {
@@ -10,19 +10,10 @@ typedef struct {
     wk_divisor by_stride;
 } pool_dim;
 
-/* Planes of rows that are walked by one. */
 typedef struct {
-    void *p;
-    i64 n, c, row; /* strides */
-} pool_view;
-
-typedef struct {
-    pool_view x, y, indices; /* y is dy, x is dx in a gradient; a p of NULL: not there */
+    plane_view x, y, indices; /* y is dy, x is dx in a gradient; a p of NULL: not there */
     pool_dim h, w;
-    i64 first; /* plane */
-    u32 items; /* of this launch: strips of `rows` elements down a column, or windows */
-    i32 rows;
-    wk_divisor channels, strips, cols; /* planes have strips x cols items */
+    plane_walk walk; /* items: strips down a column, or windows */
     wk_divisor kernel_w;
     i32 exclude_pad, whole; /* whole: in every mean all elements of the window count */
     i32 first_nan;          /* of several NaN the first is the largest; else the last */

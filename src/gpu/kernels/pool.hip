@@ -1,13 +1,6 @@
 /* pool.hip: windows of planes: their maxima, their means, and the gradients of both. */
-#include "device.h"
+#include "planes.hip"
 #include "pool.h"
-
-/* Where a plane begins. */
-template <class T> DEVICE T *plane_of(const pool_view &v, const pool_args &a, u32 plane)
-{
-    u32 at = (u32)a.first + plane, n = divide(at, a.channels), c = at - n * a.channels.d;
-    return (T *)v.p + n * v.n + c * v.c;
-}
 
 struct range {
     i32 begin, end;
@@ -68,7 +61,7 @@ template <class T, int MAX>
 DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fold<acc<T>, MAX> &f)
 {
     acc<T> v = f.value;
-    i64 at = ((a.first + plane) * a.h.out + oh) * a.w.out + ow;
+    i64 at = ((a.walk.first + plane) * a.h.out + oh) * a.w.out + ow;
     if (!MAX)
         v /= (acc<T>)((i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
     if (a.y.p)
@@ -106,13 +99,12 @@ DEVICE fold<acc<T>, MAX> fold_window(const pool_args &a, const T *x, i32 oh, i32
 /* A thread takes a few windows below each other: neighbours in the wave are neighbours in the row. */
 template <class T, int MAX, int K> DEVICE void pool_windows(const pool_args &a)
 {
-    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
-        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
-        i32 ow = (i32)(i - rest * a.cols.d), oh = (i32)(rest - plane * a.strips.d) * a.rows;
-        i32 end = oh + a.rows < a.h.out ? oh + a.rows : a.h.out;
-        const T *x = plane_of<const T>(a.x, a, plane);
-        for (; oh < end; oh++)
-            store_result<T, MAX>(a, plane, oh, ow, fold_window<T, MAX, K>(a, x, oh, ow));
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        i32 end = lesser(at.row + a.walk.rows, a.h.out);
+        const T *x = plane_of<const T>(a.x, a.walk, at.plane);
+        for (i32 oh = at.row; oh < end; oh++)
+            store_result<T, MAX>(a, at.plane, oh, at.col, fold_window<T, MAX, K>(a, x, oh, at.col));
     }
 }
 
@@ -124,12 +116,11 @@ template <class T, int MAX, int BLOCK> DEVICE void pool_wide(const pool_args &a)
     const u32 each = BLOCK ? 1 : 256 / WAVE;
     SHARED A values[256 / WAVE];
     SHARED u32 places[256 / WAVE];
-    for (u32 i = block_id() * each + (BLOCK ? 0 : wave_id()); i < a.items; i += grid_blocks() * each) {
-        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
-        i32 ow = (i32)(i - rest * a.cols.d), oh = (i32)(rest - plane * a.strips.d);
-        i32 top = oh * a.h.stride - a.h.padding, left = ow * a.w.stride - a.w.padding;
-        const T *x = plane_of<const T>(a.x, a, plane);
-        u32 start = (u32)(window_of(a.h, oh).begin * a.w.in + window_of(a.w, ow).begin);
+    for (u32 i = block_id() * each + (BLOCK ? 0 : wave_id()); i < a.walk.items; i += grid_blocks() * each) {
+        plane_item at(a.walk, i);
+        i32 top = at.row * a.h.stride - a.h.padding, left = at.col * a.w.stride - a.w.padding;
+        const T *x = plane_of<const T>(a.x, a.walk, at.plane);
+        u32 start = (u32)(window_of(a.h, at.row).begin * a.w.in + window_of(a.w, at.col).begin);
         fold<A, MAX> f = {MAX ? smallest<A>() : 0, start};
         for (u32 k = mine; k < (u32)a.h.kernel * a.kernel_w.d; k += lanes) {
             i32 row = (i32)divide(k, a.kernel_w), r = top + row, q = left + (i32)k - row * a.w.kernel;
@@ -151,7 +142,7 @@ template <class T, int MAX, int BLOCK> DEVICE void pool_wide(const pool_args &a)
             barrier();
         }
         if (mine == 0)
-            store_result<T, MAX>(a, plane, oh, ow, f);
+            store_result<T, MAX>(a, at.plane, at.row, at.col, f);
     }
 }
 
@@ -191,16 +182,15 @@ DEVICE acc<T> gather(const pool_args &a, const T *dy, const u32 *index, range do
 
 template <class T, int MAX> DEVICE void pool_grad(const pool_args &a)
 {
-    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
-        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
-        i32 iw = (i32)(i - rest * a.cols.d), ih = (i32)(rest - plane * a.strips.d) * a.rows;
-        i32 end = ih + a.rows < a.h.in ? ih + a.rows : a.h.in;
-        const T *dy = plane_of<const T>(a.y, a, plane);
-        const u32 *index = MAX ? plane_of<const u32>(a.indices, a, plane) : 0;
-        range across = windows_over(a.w, iw);
-        T *dx = (T *)a.x.p + ((a.first + plane) * a.h.in + ih) * a.w.in + iw;
-        for (; ih < end; ih++, dx += a.w.in)
-            *dx = put<T>(gather<T, MAX>(a, dy, index, windows_over(a.h, ih), across, ih, iw));
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        i32 end = lesser(at.row + a.walk.rows, a.h.in);
+        const T *dy = plane_of<const T>(a.y, a.walk, at.plane);
+        const u32 *index = MAX ? plane_of<const u32>(a.indices, a.walk, at.plane) : 0;
+        range across = windows_over(a.w, at.col);
+        T *dx = (T *)a.x.p + ((a.walk.first + at.plane) * a.h.in + at.row) * a.w.in + at.col;
+        for (i32 ih = at.row; ih < end; ih++, dx += a.w.in)
+            *dx = put<T>(gather<T, MAX>(a, dy, index, windows_over(a.h, ih), across, ih, at.col));
     }
 }
 
@@ -209,14 +199,15 @@ template <class T> DEVICE void pool_astray(const pool_args &a)
 {
     if (*a.astray == 0)
         return;
-    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
-        u32 elements = a.strips.d * a.cols.d, plane = divide(divide(i, a.cols), a.strips);
-        const T *dy = plane_of<const T>(a.y, a, plane);
-        const u32 *index = plane_of<const u32>(a.indices, a, plane);
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        u32 place = (u32)(at.row * a.w.in + at.col);
+        const T *dy = plane_of<const T>(a.y, a.walk, at.plane);
+        const u32 *index = plane_of<const u32>(a.indices, a.walk, at.plane);
         acc<T> sum = 0;
         for (i32 oh = 0; oh < a.h.out; oh++)
             for (i32 ow = 0; ow < a.w.out; ow++)
-                sum += index[oh * a.indices.row + ow] == i - plane * elements ? get(dy[oh * a.y.row + ow]) : 0;
-        ((T *)a.x.p)[a.first * elements + i] = put<T>(sum);
+                sum += index[oh * a.indices.row + ow] == place ? get(dy[oh * a.y.row + ow]) : 0;
+        ((T *)a.x.p)[(a.walk.first + at.plane) * a.h.in * a.w.in + place] = put<T>(sum);
     }
 }

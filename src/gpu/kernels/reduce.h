@@ -14,9 +14,10 @@ typedef struct {
     i64 chunk;   /* steps of a part */
     i64 part_out, part_next; /* strides of parts */
     i32 n_parts;
-    i32 group;    /* threads that share a row (1 to 32, or all), or that lie along a row of columns */
-    i64 width;    /* columns: neighbouring results */
-    i32 packed_y; /* columns: results lie side by side, aligned for packs */
+    i32 log_group; /* log2 of the threads that share a row (1 to 32, or all), or that lie along a row of columns */
+    wide_divisor tiles; /* columns: blocks that lie side by side along the width */
+    i64 blocks, width;  /* all blocks; neighbouring results */
+    i32 packed_y;       /* columns: results lie side by side, aligned for packs */
     walk_dims kept, reduced;
     double count; /* what a mean is divided by */
 } reduce_args;
@@ -25,7 +26,8 @@ typedef struct {
     void *dx;
     const void *dy;
     const u32 *places;
-    i64 outs, inner, size;
+    i64 outs, size;
+    wide_divisor inner;
 } reduce_scatter_args;
 
 #endif

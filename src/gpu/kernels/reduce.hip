@@ -53,7 +53,7 @@ FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
             MEMBER void take(A x, u32 i) \
             { \
                 A t = term; \
-                bool take = beats(t, v) || at == ~0u; \
+                bool take = beats(t, v); \
                 v = take ? t : v; \
                 at = take ? i : at; \
             } \
@@ -64,7 +64,8 @@ FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
                 at = take ? b.at : at; \
             } \
             MEMBER A y(A) const { return v; } \
-            MEMBER void put_z(void *z, i64 i) const { ((u32 *)z)[i] = at; } \
+            /* When nothing has beaten the start, all elements are equal to it. */ \
+            MEMBER void put_z(void *z, i64 i) const { ((u32 *)z)[i] = at == ~0u ? 0 : at; } \
         }; \
     }; \
     struct r_##name##_many { \
@@ -207,28 +208,30 @@ template <class TO, class S, class A> DEVICE void finish(const reduce_args &a, c
 
 /* ---- rows ---- */
 
-/* Every step-th pack of [from, to) into VEC states. Four packs are on their way at a time. */
-template <class S, class T, int VEC>
-DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 from, i64 to, i64 step)
+/* Every step-th pack from `at` up to `to` into VEC states, several of them on their way at a time. A pack is a step of
+ * the walk; its elements follow each other along the row (ALONG), or belong to results side by side. */
+template <bool ALONG, class S, class T, int VEC>
+DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
 {
-    i64 at = from;
-    for (; at + 3 * step < to; at += 4 * step) {
-        pack<T, VEC> p[4];
+    const int ahead = VEC == 1 ? 8 : 4;
+    for (; at + (ahead - 1) * step < to; at += ahead * step) {
+        pack<T, VEC> p[ahead];
         UNROLL
-        for (int u = 0; u < 4; u++)
+        for (int u = 0; u < ahead; u++)
             p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
         UNROLL
-        for (int u = 0; u < 4; u++) {
+        for (int u = 0; u < ahead; u++) {
+            u32 place = (u32)(at + u * step);
             UNROLL
             for (int i = 0; i < VEC; i++)
-                s[i].take(get(p[u].v[i]), (u32)(at + u * step) * VEC + i);
+                s[i].take(get(p[u].v[i]), ALONG ? place * VEC + i : place);
         }
     }
     for (; at < to; at += step) {
         pack<T, VEC> p = load<VEC>(x + walk_to(w, at).x);
         UNROLL
         for (int i = 0; i < VEC; i++)
-            s[i].take(get(p.v[i]), (u32)at * VEC + i);
+            s[i].take(get(p.v[i]), ALONG ? (u32)at * VEC + i : (u32)at);
     }
 }
 
@@ -238,19 +241,19 @@ template <class S, class T, int VEC> DEVICE S fold_row(const reduce_args &a, i64
     UNROLL
     for (int i = 0; i < VEC; i++)
         s[i].start();
-    fold_packs<S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, from, to, step);
+    fold_packs<true, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, from, to, step);
     UNROLL
     for (int i = 1; i < VEC; i++)
         s[0].merge(s[i]);
     return s[0];
 }
 
-/* a.group threads share a row; a block's y is the part of the row that it folds. */
+/* 2^log_group threads share a row; a block's y is the part of the row that it folds. */
 template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const reduce_args &a)
 {
     typedef typename F::template state<acc<T>> S;
-    u32 group = a.group, mine = thread_id() / group, lane = thread_id() % group,
-        rows = WK_REDUCE_THREADS / group;
+    u32 group = 1u << a.log_group, mine = thread_id() >> a.log_group, lane = thread_id() & (group - 1),
+        rows = WK_REDUCE_THREADS >> a.log_group;
     i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
     for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
         i64 out = first + mine;
@@ -272,12 +275,12 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const red
 /* ---- columns ---- */
 
 /* Down the rows of threads that have the same columns. */
-template <class S, int VEC> DEVICE void merge_rows(S *s, u32 across)
+template <class S, int VEC> DEVICE void merge_rows(S *s, u32 log_across)
 {
     SHARED S room[WK_REDUCE_THREADS / 2 * VEC];
-    u32 rows = WK_REDUCE_THREADS / across, row = thread_id() / across;
+    u32 rows = WK_REDUCE_THREADS >> log_across, row = thread_id() >> log_across;
     for (u32 half = rows / 2; half; half /= 2) {
-        u32 at = (thread_id() - (row >= half ? half * across : 0)) * VEC;
+        u32 at = (thread_id() - (row >= half ? half << log_across : 0)) * VEC;
         if (row >= half && row < 2 * half) {
             UNROLL
             for (int i = 0; i < VEC; i++)
@@ -316,42 +319,24 @@ DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
         finish<TO>(a, s[i], to + i * a.kept.y[0], count);
 }
 
-/* a.group threads lie along a row, VEC columns each; the block's other threads take other rows. */
+/* 2^log_group threads lie along a row, VEC columns each; the block's other threads take other rows. */
 template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const reduce_args &a)
 {
     typedef typename F::template state<acc<T>> S;
-    u32 across = a.group, row = thread_id() / across, rows = WK_REDUCE_THREADS / across;
-    i64 tile = (i64)across * VEC, tiles = (a.width + tile - 1) / tile, all = a.outs / a.width * tiles;
+    u32 across = 1u << a.log_group, row = thread_id() >> a.log_group, rows = WK_REDUCE_THREADS >> a.log_group;
+    i64 tile = (i64)across * VEC;
     i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
-    for (i64 t = block_id(); t < all; t += grid_blocks()) {
-        i64 outer = t / tiles, column = (t - outer * tiles) * tile + thread_id() % across * VEC;
+    for (i64 t = block_id(); t < a.blocks; t += grid_blocks()) {
+        i64 outer = divide(t, a.tiles), column = (t - outer * a.tiles.d) * tile + (thread_id() & (across - 1)) * VEC;
         bool there = column < a.width;
         i64 out = outer * a.width + (there ? column : 0);
         S s[VEC];
         UNROLL
         for (int i = 0; i < VEC; i++)
             s[i].start();
-        const T *x = (const T *)a.x + walk_to(a.kept, out).x;
-        i64 at = begin + row, stop = there ? end : 0;
-        for (; at + 3 * rows < stop; at += 4 * rows) {
-            pack<T, VEC> p[4];
-            UNROLL
-            for (int u = 0; u < 4; u++)
-                p[u] = load<VEC>(x + walk_to(a.reduced, at + u * rows).x);
-            UNROLL
-            for (int u = 0; u < 4; u++) {
-                UNROLL
-                for (int i = 0; i < VEC; i++)
-                    s[i].take(get(p[u].v[i]), (u32)(at + u * rows));
-            }
-        }
-        for (; at < stop; at += rows) {
-            pack<T, VEC> p = load<VEC>(x + walk_to(a.reduced, at).x);
-            UNROLL
-            for (int i = 0; i < VEC; i++)
-                s[i].take(get(p.v[i]), (u32)at);
-        }
-        merge_rows<S, VEC>(s, across);
+        fold_packs<false, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
+                                     rows);
+        merge_rows<S, VEC>(s, a.log_group);
         if (there && row == 0)
             finish_columns<S, TO, VEC>(a, s, out, (acc<T>)a.count);
     }
@@ -359,13 +344,13 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const 
 
 /* ---- parts ---- */
 
-/* a.group threads merge the parts of a result. */
+/* 2^log_group threads merge the parts of a result. */
 template <class F, class T, class TO> DEVICE void reduce_parts(const reduce_args &a)
 {
     typedef typename F::template state<acc<T>> S;
-    u32 group = a.group, lane = thread_id() % group, rows = WK_REDUCE_THREADS / group;
+    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_REDUCE_THREADS >> a.log_group;
     for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
-        i64 out = first + thread_id() / group;
+        i64 out = first + (thread_id() >> a.log_group);
         S s;
         s.start();
         for (i32 i = lane; i < a.n_parts && out < a.outs; i += group)
@@ -417,7 +402,7 @@ GRAD3(prod_grad, x != 0 ? (dy == 0 ? y / x : 0) : y)
 template <class T> DEVICE void reduce_scatter(const reduce_scatter_args &a)
 {
     for (i64 i = global_thread(); i < a.outs; i += global_threads()) {
-        i64 outer = i / a.inner;
-        ((T *)a.dx)[(outer * a.size + a.places[i]) * a.inner + (i - outer * a.inner)] = ((const T *)a.dy)[i];
+        i64 outer = divide(i, a.inner);
+        ((T *)a.dx)[(outer * a.size + a.places[i]) * a.inner.d + (i - outer * a.inner.d)] = ((const T *)a.dy)[i];
     }
 }

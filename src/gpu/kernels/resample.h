@@ -2,7 +2,7 @@
 #ifndef WK_KERNELS_RESAMPLE_H
 #define WK_KERNELS_RESAMPLE_H
 
-#include "types.h"
+#include "planes.h"
 
 /* One dimension: step is how far x is walked for one element of the result. */
 typedef struct {
@@ -17,14 +17,11 @@ typedef struct {
 } resample_dim;
 
 typedef struct {
-    const void *from; /* x, or dy: planes of rows that are walked by one */
-    i64 n, c, row;    /* its strides */
-    void *to;         /* packed */
+    plane_view from; /* x, or dy */
+    void *to;        /* packed */
     resample_dim h, w;
-    i64 first; /* plane */
-    u32 items; /* of this launch: strips of `rows` x VEC elements, or elements */
-    i32 rows;
-    wk_divisor channels, strips, cols; /* planes have strips x cols items */
+    plane_walk walk; /* items: VEC columns of rows, or elements */
+    u32 longest;     /* of the lists */
     i32 align_corners, linear;
 } resample_args;
 

@@ -1,5 +1,5 @@
 /* resample.hip: planes of another size, by the nearest element or between neighbours, and the gradients of both. */
-#include "device.h"
+#include "planes.hip"
 #include "resample.h"
 
 DEVICE i32 nearest_source(const resample_dim &d, i32 o)
@@ -17,13 +17,6 @@ DEVICE i32 linear_source(const resample_dim &d, bool align_corners, i32 o, f64 *
     i32 lo = at < d.in - 1 ? (i32)at : d.in - 1;
     *t = at - lo < 1 ? at - lo : 1;
     return lo;
-}
-
-/* Where plane `plane` of the launch begins in `from`. */
-template <class T> DEVICE const T *plane_of(const resample_args &a, u32 plane)
-{
-    u32 at = (u32)a.first + plane, n = divide(at, a.channels), c = at - n * a.channels.d;
-    return (const T *)a.from + n * a.n + c * a.c;
 }
 
 /* The columns that a thread makes: where they come from and the shares of both neighbours. */
@@ -51,7 +44,7 @@ DEVICE pack<T, VEC> make_row(const resample_args &a, const T *x, i32 oh, const c
         typedef acc<T> A;
         f64 t;
         i32 lo = linear_source(a.h, a.align_corners, oh, &t), hi = lo + 1 < a.h.in ? lo + 1 : lo;
-        const T *high = x + lo * a.row, *low = x + hi * a.row;
+        const T *high = x + lo * a.from.row, *low = x + hi * a.from.row;
         A up = (A)(1 - t), down = (A)t;
         UNROLL
         for (int i = 0; i < VEC; i++) {
@@ -60,7 +53,7 @@ DEVICE pack<T, VEC> make_row(const resample_args &a, const T *x, i32 oh, const c
             y.v[i] = put<T>(c.left[i] * first + c.right[i] * next);
         }
     } else {
-        const T *from = x + nearest_source(a.h, oh) * a.row;
+        const T *from = x + nearest_source(a.h, oh) * a.from.row;
         UNROLL
         for (int i = 0; i < VEC; i++)
             y.v[i] = from[c.lo[i]];
@@ -71,14 +64,13 @@ DEVICE pack<T, VEC> make_row(const resample_args &a, const T *x, i32 oh, const c
 /* A thread makes VEC neighbours in a few rows. Nearest: T stands for any dtype of its size. */
 template <class T, int LINEAR, int VEC> DEVICE void resample(const resample_args &a)
 {
-    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
-        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
-        i32 ow = (i32)(i - rest * a.cols.d) * VEC, oh = (i32)(rest - plane * a.strips.d) * a.rows;
-        i32 end = oh + a.rows < a.h.out ? oh + a.rows : a.h.out;
-        const T *x = plane_of<T>(a, plane);
-        T *y = (T *)a.to + ((a.first + plane) * a.h.out + oh) * a.w.out + ow;
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        i32 ow = at.col * VEC, end = lesser(at.row + a.walk.rows, a.h.out);
+        const T *x = plane_of<const T>(a.from, a.walk, at.plane);
+        T *y = (T *)a.to + ((a.walk.first + at.plane) * a.h.out + at.row) * a.w.out + ow;
         columns<acc<T>, LINEAR, VEC> c(a, ow);
-        for (; oh < end; oh++, y += a.w.out)
+        for (i32 oh = at.row; oh < end; oh++, y += a.w.out)
             store<VEC>(y, make_row<T, LINEAR, VEC>(a, x, oh, c));
     }
 }
@@ -115,7 +107,7 @@ template <class A> DEVICE void tabulate(const resample_args &a, const resample_d
 
 template <class T> DEVICE void resample_lists(const resample_args &a)
 {
-    for (u32 i = (u32)global_thread(); i < a.items; i += (u32)global_threads()) {
+    for (u32 i = (u32)global_thread(); i < a.longest; i += (u32)global_threads()) {
         tabulate<acc<T>>(a, a.h, (i32)i);
         tabulate<acc<T>>(a, a.w, (i32)i);
     }
@@ -143,21 +135,20 @@ template <class T, int WIDE> DEVICE void resample_grad(const resample_args &a)
 {
     typedef acc<T> A;
     const u32 lanes = WIDE ? WAVE : 1, mine = WIDE ? lane_id() : 0;
-    for (u32 i = (u32)global_thread() / lanes; i < a.items; i += (u32)global_threads() / lanes) {
-        u32 rest = divide(i, a.cols), plane = divide(rest, a.strips);
-        i32 iw = (i32)(i - rest * a.cols.d), ih = (i32)(rest - plane * a.strips.d);
-        const T *dy = plane_of<T>(a, plane);
-        range down = went_into(a, a.h, ih), across = went_into(a, a.w, iw);
+    for (u32 i = (u32)global_thread() / lanes; i < a.walk.items; i += (u32)global_threads() / lanes) {
+        plane_item at(a.walk, i);
+        const T *dy = plane_of<const T>(a.from, a.walk, at.plane);
+        range down = went_into(a, a.h, at.row), across = went_into(a, a.w, at.col);
         A sum = 0;
         for (i32 oh = down.begin; oh < down.end; oh++) {
             A part = 0;
             for (i32 ow = across.begin + (i32)mine; ow < across.end; ow += (i32)lanes)
-                part += share_of<A>(a, a.w, iw, ow) * get(dy[oh * a.row + ow]);
-            sum += share_of<A>(a, a.h, ih, oh) * part;
+                part += share_of<A>(a, a.w, at.col, ow) * get(dy[oh * a.from.row + ow]);
+            sum += share_of<A>(a, a.h, at.row, oh) * part;
         }
         if (WIDE)
             sum = wave_reduce<op_sum>(sum);
         if (mine == 0)
-            ((T *)a.to)[a.first * a.strips.d * a.cols.d + i] = put<T>(sum);
+            ((T *)a.to)[((a.walk.first + at.plane) * a.h.in + at.row) * a.w.in + at.col] = put<T>(sum);
     }
 }

@@ -52,9 +52,9 @@ DEVICE void store_line(A (*v)[VEC], T *line, u32 at, u32 group, u32 steps)
 template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(const softmax_args &a)
 {
     typedef acc<T> A;
-    u32 group = a.group, at = thread_id() % group, lines = THREADS / group, steps = a.steps;
+    u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
     for (i64 first = (i64)block_id() * lines; first < a.lines; first += (i64)grid_blocks() * lines) {
-        i64 line = first + thread_id() / group;
+        i64 line = first + (thread_id() >> a.log_group);
         u32 mine = line < a.lines ? steps : 0;
         walk_offsets to = walk_to(a.kept, line < a.lines ? line : 0);
         A v[KEEP][VEC], top = smallest<A>(), sum = 0;
@@ -82,9 +82,9 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(con
 template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_lines(const softmax_args &a)
 {
     typedef acc<T> A;
-    u32 group = a.group, at = thread_id() % group, lines = THREADS / group, steps = a.steps;
+    u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
     for (i64 first = (i64)block_id() * lines; first < a.lines; first += (i64)grid_blocks() * lines) {
-        i64 line = first + thread_id() / group, number = line < a.lines ? line : 0;
+        i64 line = first + (thread_id() >> a.log_group), number = line < a.lines ? line : 0;
         u32 mine = line < a.lines ? steps : 0;
         walk_offsets to = walk_to(a.kept, number);
         A y[KEEP][VEC], dy[KEEP][VEC], sum = 0;

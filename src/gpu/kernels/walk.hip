@@ -4,6 +4,12 @@
 #include "device.h"
 #include "walk.h"
 
+DEVICE i64 divide(i64 n, const wide_divisor &v)
+{
+    i64 q = (i64)((f64)n * v.inverse), rest = n - q * v.d;
+    return rest < 0 ? q - 1 : rest >= v.d ? q + 1 : q;
+}
+
 typedef struct {
     i64 x, y;
 } walk_offsets;
@@ -16,7 +22,7 @@ DEVICE walk_offsets walk_to(const walk_dims &w, i64 at)
         return {at * w.x[0], at * w.y[0]};
     if (w.wide) {
         for (int d = 0; d < w.rank; d++) {
-            i64 rest = at / w.size64[d], i = at - rest * w.size64[d];
+            i64 rest = divide(at, w.wide_size[d]), i = at - rest * w.wide_size[d].d;
             at = rest;
             to.x += i * w.x[d];
             to.y += i * w.y[d];

@@ -1,0 +1,385 @@
+/* conv.c: convolutions and their gradients on the GPU by wick's own kernels. */
+#include "ops/conv.h"
+#include "families.h"
+#include "kernels/conv.h"
+#include "kernels/depthwise.h"
+#include "planes.h"
+
+static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
+static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
+static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1, .ints = 1};
+static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 256, .types = 1};
+static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_args", 256, .types = 1};
+static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
+
+/* Forms of the tile, as in conv.hip. */
+enum { NARROW, MIDDLE, LARGE };
+static const struct {
+    int m, n, k;
+} shapes[] = {{16, 256, 8}, {64, 64, 16}, {128, 128, 8}};
+
+typedef struct {
+    wk_conv_geometry g;
+    int way; /* CONV_MAP, CONV_IMAGE or CONV_WEIGHT */
+    const wk_tensor *image, *map, *weight, *bias;
+    wk_tensor *out;
+} plan;
+
+static int64_t product(const int64_t v[3]) { return v[0] * v[1] * v[2]; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static wk_divisor divisor_of(int64_t d) { return wk_divisor_of(d > 0 ? d : 1); }
+
+/* ---- which call is what ---- */
+
+static int way_of(const wk_conv_geometry *g)
+{
+    if (g->role == WK_CONV_BACKWARD_WEIGHT)
+        return CONV_WEIGHT;
+    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? CONV_MAP : CONV_IMAGE;
+}
+
+/* Kernels count pixels and taps with 31 bits, elements with 64. */
+static const char *refuse(const wk_call *c)
+{
+    wk_conv_geometry g;
+    if (wk_conv_geometry_of(c, &g) != WK_OK)
+        return "sizes";
+    double image = (double)g.n, map = (double)g.n, taps = 1;
+    for (int d = 0; d < 3; d++) {
+        double reach = (double)g.map[d] * (double)g.stride[d] + (double)g.kernel[d] * (double)g.dilation[d];
+        if (reach + 2 * (double)g.padding[d] + (double)g.image[d] > INT32_MAX)
+            return "sizes of 2^31 and more";
+        image *= (double)g.image[d];
+        map *= (double)g.map[d];
+        taps *= (double)g.kernel[d];
+    }
+    if (image > INT32_MAX || map > INT32_MAX || taps * (double)g.image_channels > INT32_MAX ||
+        taps * (double)g.map_channels > INT32_MAX)
+        return "2^31 pixels and more";
+    return NULL;
+}
+
+/* Rows of pixels that are not walked by one are copied: every tap would gather them again. */
+static const wk_tensor *with_rows(const wk_tensor *t)
+{
+    int last = t->rank - 1;
+    return t->shape[last] > 1 && t->strides[last] != 1 ? wk_tensor_packed(t) : t;
+}
+
+static wk_status make_plan(const wk_call *c, plan *p)
+{
+    WK_TRY(wk_conv_geometry_of(c, &p->g));
+    bool turned = p->g.transposed;
+    p->way = way_of(&p->g);
+    p->out = c->out[0];
+    const wk_tensor *x = with_rows(c->in[0]), *y = NULL;
+    if (p->way == CONV_WEIGHT) {
+        y = with_rows(c->in[1]);
+        p->image = turned ? y : x;
+        p->map = turned ? x : y;
+        return x && y ? WK_OK : wk_error_status();
+    }
+    p->weight = wk_tensor_packed(c->in[1]);
+    p->bias = p->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
+    p->image = p->way == CONV_MAP ? x : NULL;
+    p->map = p->way == CONV_IMAGE ? x : NULL;
+    return x && p->weight ? WK_OK : wk_error_status();
+}
+
+/* ---- what kernels see ---- */
+
+static conv_view view_of(const wk_tensor *t, int64_t group_channels)
+{
+    int dims = t->rank - 2;
+    conv_view v = {.p = wk_ptr(t), .n = t->strides[0], .c = t->strides[1]};
+    for (int d = 0; d < dims; d++)
+        v.s[3 - dims + d] = t->strides[2 + d];
+    v.group = group_channels * v.c;
+    return v;
+}
+
+/* Every how many taps one of them reaches the same phase. */
+static int64_t tap_period(int64_t stride, int64_t dilation)
+{
+    int64_t a = stride, b = dilation;
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return stride / a;
+}
+
+static void fill_dims(const wk_conv_geometry *g, conv_args *a)
+{
+    for (int d = 0; d < 3; d++) {
+        a->dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
+                                        (i32)g->stride[d],   (i32)g->padding[d],
+                                        (i32)g->dilation[d], (i32)tap_period(g->stride[d], g->dilation[d])};
+    }
+}
+
+/* The map from the image, tap by tap. */
+static void fill_space(const wk_conv_geometry *g, conv_space *s)
+{
+    for (int d = 0; d < 3; d++) {
+        s->axis[d] = (conv_axis){.size = (i32)g->image[d],
+                                 .step = (i32)g->stride[d],
+                                 .first = (i32)-g->padding[d],
+                                 .hop = (i32)g->dilation[d],
+                                 .tap_step = 1,
+                                 .pixel_step = 1,
+                                 .taps = divisor_of(g->kernel[d]),
+                                 .pixels = divisor_of(g->map[d])};
+    }
+    s->taps = divisor_of(product(g->kernel));
+    s->pixels = divisor_of(product(g->map));
+}
+
+/* Phases of the image; returns the pixels of the largest. */
+static int64_t fill_phases(const wk_conv_geometry *g, conv_args *a)
+{
+    int64_t pixels = 1, count = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t phases = smaller(g->stride[d], g->image[d]);
+        a->space.axis[d].size = (i32)g->map[d];
+        a->phases[d] = divisor_of(phases);
+        pixels *= ceil_div(g->image[d], g->stride[d]);
+        count *= phases;
+    }
+    a->phases[0] = divisor_of(count);
+    return pixels;
+}
+
+/* Rows, columns and depth of the product of one group (and phase). */
+typedef struct {
+    int64_t m, n, k, batch;
+} extent;
+
+static extent fill_product(const plan *p, conv_args *a)
+{
+    const wk_conv_geometry *g = &p->g;
+    int64_t taps = product(g->kernel), image_c = g->image_channels / g->groups,
+            map_c = g->map_channels / g->groups;
+    const int64_t *result = p->way == CONV_MAP ? g->map : g->image;
+    bool to_image = p->way == CONV_IMAGE;
+    a->taps = (i32)taps;
+    a->images = (i32)g->n;
+    a->m = (i32)(to_image ? image_c : map_c);
+    a->channels = (i32)(to_image ? map_c : image_c);
+    a->out_group = a->m;
+    a->out_c = p->way == CONV_WEIGHT ? a->channels * taps : product(result);
+    a->out_n = a->out_c * a->m * g->groups;
+    a->out_high = (i32)result[1];
+    a->out_wide = (i32)result[2];
+    a->b = view_of(to_image ? p->map : p->image, a->channels);
+    fill_dims(g, a);
+    if (to_image) {
+        int64_t pixels = fill_phases(g, a);
+        a->a = (conv_view){.p = wk_ptr(p->weight), .group = a->channels * a->m * taps};
+        return (extent){a->m, g->n * pixels, a->channels * taps, g->groups * a->phases[0].d};
+    }
+    fill_space(g, &a->space);
+    if (p->way == CONV_MAP) {
+        a->a = (conv_view){.p = wk_ptr(p->weight), .group = a->channels * a->m * taps};
+        return (extent){a->m, g->n * product(g->map), a->channels * taps, g->groups};
+    }
+    a->a = view_of(p->map, map_c);
+    if (product(g->map) == 0)
+        a->images = 0;
+    return (extent){a->m, a->channels * taps, a->images * product(g->map), g->groups};
+}
+
+/* ---- products ---- */
+
+static int64_t tiles_of(const extent *e, int shape)
+{
+    return ceil_div(e->m, shapes[shape].m) * ceil_div(e->n, shapes[shape].n) * e->batch;
+}
+
+static int pick_shape(const wk_call *c, const extent *e)
+{
+    int units = wk_gpu_of(c->device)->facts.units;
+    if (e->m <= shapes[NARROW].m && e->n > shapes[MIDDLE].n)
+        return NARROW;
+    bool fills = e->m > 64 && e->n > 64 && tiles_of(e, LARGE) >= units;
+    return fills && c->dtype != WK_F64 ? LARGE : MIDDLE;
+}
+
+/* Into how many parts k is cut, so that there are blocks for the whole device. */
+static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
+{
+    enum { LEAST_STEPS = 8, MOST = 1024, MOST_BYTES = 1 << 28 };
+    int64_t want = 4 * (int64_t)wk_gpu_of(c->device)->facts.units, tiles = tiles_of(e, shape);
+    int64_t most = smaller(e->k / (shapes[shape].k * LEAST_STEPS), MOST_BYTES / 8 / larger(total, 1));
+    return larger(smaller(smaller(want / larger(tiles, 1), most), MOST), 1);
+}
+
+static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_tensor *bias,
+                        const wk_tensor *out, int64_t pixels)
+{
+    conv_sum_args a = {.partial = wk_ptr(partial),
+                       .out = wk_ptr(out),
+                       .total = wk_count(out),
+                       .splits = (i32)partial->shape[0],
+                       .pixels = divisor_of(pixels),
+                       .channels = divisor_of(bias ? bias->shape[0] : 1),
+                       .bias = bias ? wk_ptr(bias) : NULL};
+    wk_grid grid = {.x = wk_blocks(a.total, 256, WK_GRID_MAX)};
+    return WK_LAUNCH(c, &conv_sum, WK_INSTANCE(.t = {(unsigned char)out->dtype}), grid, a);
+}
+
+static wk_status run_product(const wk_call *c, const plan *p)
+{
+    conv_args a = {
+        .out = wk_ptr(p->out), .total = wk_count(p->out), .bias = p->bias ? wk_ptr(p->bias) : NULL};
+    extent e = fill_product(p, &a);
+    int shape = pick_shape(c, &e);
+    int64_t splits = pick_splits(c, &e, shape, a.total);
+    a.k_each = (i32)(ceil_div(ceil_div(e.k, splits), shapes[shape].k) * shapes[shape].k);
+    splits = larger(ceil_div(e.k, larger(a.k_each, 1)), 1);
+    a.m_tiles = divisor_of(ceil_div(e.m, shapes[shape].m));
+    a.n_tiles = divisor_of(ceil_div(e.n, shapes[shape].n));
+    a.work = (u32)tiles_of(&e, shape);
+    wk_tensor *partial = NULL;
+    if (splits > 1) {
+        partial = wk_tensor_new(c->device, wk_stat_dtype(c->dtype), 2, (int64_t[]){splits, a.total});
+        if (!partial)
+            return wk_error_status();
+        a.partial = wk_ptr(partial);
+    }
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
+    wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX), .z = splits};
+    WK_TRY(WK_LAUNCH(c, &conv_tiles, &instance, grid, a));
+    return partial ? add_up(c, partial, p->bias, p->out, a.out_c) : WK_OK;
+}
+
+/* ---- one image channel a group ---- */
+
+static bool is_depthwise(const wk_conv_geometry *g)
+{
+    return g->image_channels == g->groups && g->map_channels <= 4 * g->groups;
+}
+
+/* The map from the image; turned: the image from the map. */
+static void fill_axes(const wk_conv_geometry *g, bool turned, depth_axis *axis)
+{
+    for (int d = 0; d < 3; d++) {
+        axis[d] = (depth_axis){.size = (i32)(turned ? g->map[d] : g->image[d]),
+                               .step = turned ? 1 : (i32)g->stride[d],
+                               .first = (i32)(turned ? g->padding[d] : -g->padding[d]),
+                               .hop = (i32)(turned ? -g->dilation[d] : g->dilation[d]),
+                               .taps = (i32)g->kernel[d],
+                               .out = (i32)(turned ? g->image[d] : g->map[d]),
+                               .by_taps = divisor_of(g->kernel[d]),
+                               .by_out = divisor_of(turned ? g->image[d] : g->map[d]),
+                               .by_stride = divisor_of(g->stride[d])};
+    }
+}
+
+static wk_status run_depthwise(const wk_call *c, const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    bool turned = p->way == CONV_IMAGE;
+    int64_t multiplier = g->map_channels / g->groups, channels = turned ? g->image_channels : g->map_channels;
+    depth_args a = {.b = view_of(turned ? p->map : p->image, 1),
+                    .weight = wk_ptr(p->weight),
+                    .bias = p->bias ? wk_ptr(p->bias) : NULL,
+                    .out = wk_ptr(p->out),
+                    .multiplier = divisor_of(multiplier)};
+    fill_axes(g, turned, a.axis);
+    a.rows = wk_planes_rows(wk_count(p->out), a.axis[1].out);
+    int64_t strips = ceil_div(a.axis[1].out, a.rows);
+    a.strips = divisor_of(strips);
+    a.walk.channels = divisor_of(channels);
+    a.walk.rows = 1;
+    int64_t size[] = {g->n * channels, a.axis[0].out * strips, a.axis[2].out};
+    unsigned char t = (unsigned char)c->dtype;
+    if (turned && (multiplier > 1 || product(g->stride) > 1))
+        return wk_planes_run(c, &depth_image, WK_INSTANCE(.t = {t}), &a, sizeof a, &a.walk, size, 1);
+    short three = g->kernel[0] == 1 && g->kernel[1] == 3 && g->kernel[2] == 3 ? 3 : 0;
+    return wk_planes_run(c, &depth_map, WK_INSTANCE(.t = {t}, .i = {three}), &a, sizeof a, &a.walk, size, 1);
+}
+
+/* ---- gradients of weights and bias ---- */
+
+/* A block for each channel, and more where channels are few. */
+static wk_status run_sums(const wk_call *c, const wk_kernel *k, depth_sum_args *a, const wk_tensor *out)
+{
+    enum { LEAST = 2048, MOST = 256 };
+    int64_t want = 4 * (int64_t)wk_gpu_of(c->device)->facts.units / larger(a->channels, 1);
+    int64_t splits = larger(smaller(smaller(want, a->k / LEAST), MOST), 1);
+    a->k_each = (u32)(ceil_div(ceil_div(a->k, splits), 256) * 256);
+    splits = larger(ceil_div(a->k, larger(a->k_each, 1)), 1);
+    wk_tensor *partial = NULL;
+    if (splits > 1) {
+        partial = wk_tensor_new(c->device, wk_stat_dtype(c->dtype), 2, (int64_t[]){splits, wk_count(out)});
+        if (!partial)
+            return wk_error_status();
+        a->partial = wk_ptr(partial);
+    }
+    a->out = wk_ptr(out);
+    wk_grid grid = {.x = smaller(a->channels, WK_GRID_MAX), .z = splits};
+    WK_TRY(WK_LAUNCH(c, k, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, *a));
+    return partial ? add_up(c, partial, NULL, out, 1) : WK_OK;
+}
+
+static wk_status run_depthwise_weight(const wk_call *c, const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    depth_sum_args a = {.map = view_of(p->map, 1),
+                        .image = view_of(p->image, 1),
+                        .pixels = divisor_of(product(g->map)),
+                        .multiplier = divisor_of(g->map_channels / g->groups),
+                        .channels = (u32)g->map_channels,
+                        .taps = (u32)product(g->kernel),
+                        .k = (u32)(g->n * product(g->map))};
+    fill_axes(g, false, a.axis);
+    return run_sums(c, &depth_weight, &a, p->out);
+}
+
+static wk_status run_bias(const wk_call *c, const plan *p, const wk_tensor *out)
+{
+    const wk_conv_geometry *g = &p->g;
+    const int64_t *size = g->transposed ? g->image : g->map;
+    depth_sum_args a = {.map = view_of(g->transposed ? p->image : p->map, 1),
+                        .pixels = divisor_of(product(size)),
+                        .channels = (u32)out->shape[0],
+                        .taps = 1,
+                        .k = (u32)(g->n * product(size))};
+    fill_axes(g, g->transposed, a.axis);
+    return run_sums(c, &channel_sum, &a, out);
+}
+
+/* ---- calls ---- */
+
+static wk_status run_conv(wk_call *c)
+{
+    plan p = {0};
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_plan(c, &p));
+    return is_depthwise(&p.g) ? run_depthwise(c, &p) : run_product(c, &p);
+}
+
+static wk_status run_weight(wk_call *c)
+{
+    plan p = {0};
+    WK_TRY(make_plan(c, &p));
+    if (p.out && wk_count(p.out) > 0)
+        WK_TRY(is_depthwise(&p.g) ? run_depthwise_weight(c, &p) : run_product(c, &p));
+    return c->out[1] && wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
+}
+
+#define ROWS(name) \
+    {#name, "kernel", run_conv, refuse, NULL}, {#name "_backward_data", "kernel", run_conv, refuse, NULL}, \
+        {#name "_backward_weight", "kernel", run_weight, refuse, NULL},
+
+const wk_impl wk_gpu_impls_conv[] = {
+    /* clang-format off */
+    ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
+    /* clang-format on */
+    {0},
+};

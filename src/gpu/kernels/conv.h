@@ -1,0 +1,72 @@
+/* conv.h: the arguments of the convolution kernels; see ops/conv.h for images, maps and the relation between them.
+ *
+ * A convolution is a product of matrices, one of which is gathered as it is needed:
+ *     the map from the image:  map[m, p]    = sum over k of weight[m, k] * image(p, k)
+ *     the image from the map:  image[m, p]  = sum over k of weight[k, m] * map(p, k)
+ *     the weights from both:   weight[m, k] = sum over p of map[m, p] * image(p, k)
+ * where p counts the pixels of all images, k channels and taps. Pixel o and tap t meet the gathered tensor at
+ *     o * step + first + t * hop
+ * in each dimension, or nowhere where that lies outside. The image from a map that was made with a stride is made by
+ * phases: pixels `stride` apart use the same taps, so that each phase is a plain convolution of its own. */
+#ifndef WK_KERNELS_CONV_H
+#define WK_KERNELS_CONV_H
+
+#include "types.h"
+
+enum { CONV_MAP, CONV_IMAGE, CONV_WEIGHT };
+
+/* One dimension of the relation. */
+typedef struct {
+    i32 size;              /* of the gathered tensor */
+    i32 step, first, hop;  /* see above */
+    i32 tap, tap_step;     /* tap t is number tap + t * tap_step of the kernel */
+    i32 pixel, pixel_step; /* pixel o is number pixel + o * pixel_step of the result */
+    wk_divisor taps, pixels;
+} conv_axis;
+
+typedef struct {
+    conv_axis axis[3];
+    wk_divisor taps, pixels; /* of all three */
+    i32 empty;               /* a phase that no tap reaches */
+} conv_space;
+
+typedef struct {
+    i32 image, kernel, stride, padding, dilation, period; /* every period-th tap reaches the same phase */
+} conv_geometry_dim;
+
+/* A tensor of pixels: strides of image, channel and each dimension. */
+typedef struct {
+    const void *p;
+    i64 n, c, s[3];
+    i64 group; /* from one group's channels to the next's */
+} conv_view;
+
+typedef struct {
+    conv_view b;             /* what is gathered */
+    conv_view a;             /* weights (packed; only p and group count), or the map where weights are made */
+    const void *bias;        /* by channels of the result, or NULL */
+    void *out;               /* packed */
+    void *partial;           /* sums of parts of k, in the compute type: splits x total */
+    i64 total;               /* elements of out */
+    i64 out_n, out_c;        /* strides of out: images, rows m */
+    i64 out_group;           /* rows of a group */
+    i32 out_high, out_wide;  /* its last dimensions, in pixels */
+    i32 m, channels, images; /* rows of the product, channels of k (or of the columns), images; of a group */
+    i32 taps;                /* of the whole kernel */
+    i32 k_each, splits;      /* how much of k a block does */
+    u32 work;                /* tiles of the result */
+    wk_divisor m_tiles, n_tiles, phases[3];
+    conv_space space;
+    conv_geometry_dim dim[3]; /* for phases */
+} conv_args;
+
+/* The sum of parts. */
+typedef struct {
+    const void *partial, *bias;
+    void *out;
+    i64 total;
+    i32 splits;
+    wk_divisor pixels, channels; /* of the result, for the bias */
+} conv_sum_args;
+
+#endif
