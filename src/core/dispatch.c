@@ -289,17 +289,26 @@ static wk_status run_nested(wk_call *c)
     return status;
 }
 
-/* Runs c->impl; a vendor's library that finds it has nothing for this call leaves it to the next in the list, where no
- * input was written to. */
+/* A vendor's library that has nothing for this call, or fails, leaves it to wick's kernel. */
+static bool leaves_to_next(const wk_call *c, wk_status status)
+{
+    if (forced[0])
+        return false;
+    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && strcmp(c->impl->name, "miopen") == 0);
+}
+
+/* Runs c->impl, or the next in the list that takes the call; none has written to an input. */
 static wk_status run_or_next(wk_call *c)
 {
     const wk_impl *const *list = c->op->impls[c->device->kind];
     wk_status status = run_nested(c);
-    for (int i = 0; status == WK_ERR_UNSUPPORTED && !forced[0] && i < WK_MAX_IMPLS && list[i]; i++) {
+    for (int i = 0; leaves_to_next(c, status) && i < WK_MAX_IMPLS && list[i]; i++) {
         const char *reason;
         const wk_impl *next = list[i] == c->impl ? pick_from(c, i + 1, &reason) : NULL;
         if (!next)
             continue;
+        if (status == WK_ERR_DEVICE)
+            wk_say("%s; %s takes over", wk_error(), next->name);
         wk_error_clear();
         c->impl = next;
         status = run_nested(c);

@@ -69,10 +69,14 @@ static void build(void)
         add_impls(WK_KIND_CPU, *family);
     add_impls(WK_KIND_ROCM, wk_rocm_impls_matmul);
     add_impls(WK_KIND_CUDA, wk_cuda_impls_matmul);
+#define X(name) add_impls(WK_KIND_ROCM, wk_rocm_impls_##name);
+    WK_MIOPEN_FIRST(X)
     for (const wk_impl *const *family = wk_gpu_families; *family; family++) {
         add_impls(WK_KIND_ROCM, *family);
         add_impls(WK_KIND_CUDA, *family);
     }
+    WK_MIOPEN_BEHIND(X)
+#undef X
 }
 
 void wk_ops_init(void)

@@ -26,7 +26,7 @@ static u64 checksum(u64 h, const void *data, size_t n)
 }
 
 /* WICK_CACHE, else the desktop's usual place; "" when there is none. */
-static void cache_folder(char *path, size_t room)
+size_t wk_cache_folder(char *path, size_t room)
 {
     const char *own = getenv("WICK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     path[0] = 0;
@@ -36,13 +36,14 @@ static void cache_folder(char *path, size_t room)
         snprintf(path, room, "%s/wick", xdg);
     else if (home && *home)
         snprintf(path, room, "%s/.cache/wick", home);
+    return strlen(path);
 }
 
 static bool file_path(char *path, size_t room, const char *arch, const char *name, const wk_cache_key *key)
 {
     char folder[512], plain[96];
     size_t n = 0;
-    cache_folder(folder, sizeof folder);
+    wk_cache_folder(folder, sizeof folder);
     for (const char *s = name; *s && n + 1 < sizeof plain; s++)
         plain[n++] = strchr("<>, ", *s) ? '-' : *s;
     plain[n] = 0;

@@ -26,6 +26,8 @@ struct wk_stream {
     wk_graph *graph;   /* being captured on it */
     void *blas; /* the handle of rocBLAS or cuBLAS for this stream, made on first use; kept with the record */
     pthread_mutex_t blas_lock;
+    void *dnn; /* the same of MIOpen or cuDNN, with what it keeps from call to call */
+    pthread_mutex_t dnn_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
 };
@@ -98,6 +100,9 @@ void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key,
 /* Keeps it; a full or read-only disk is told to the log and otherwise ignored. */
 void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key, const void *code,
                     size_t bytes);
+
+/* Where wick keeps things between runs, without a slash at its end; returns its length, 0 when there is no place. */
+size_t wk_cache_folder(char *path, size_t room);
 
 /* mkdir -p of what comes before the last slash. */
 void wk_make_folders(char *path);

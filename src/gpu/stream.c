@@ -37,6 +37,7 @@ static wk_stream *take_record(wk_gpu *g)
         return NULL;
     *s = (wk_stream){.gpu = g, .next = g->streams};
     pthread_mutex_init(&s->blas_lock, NULL);
+    pthread_mutex_init(&s->dnn_lock, NULL);
     g->streams = s;
     return s;
 }
