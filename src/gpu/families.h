@@ -41,9 +41,14 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
  * kernels need fewer passes, behind them (for `--impl miopen`). */
 /* clang-format off */
 #define WK_MIOPEN_FIRST(F) \
+    F(rnn) \
     F(conv)
 #define WK_MIOPEN_BEHIND(F) \
-    F(softmax)
+    F(softmax) \
+    F(pool) \
+    F(unary) \
+    F(batch_norm) \
+    F(lrn)
 /* clang-format on */
 
 #define X(name) extern const wk_impl wk_rocm_impls_##name[];

@@ -10,12 +10,11 @@
 
 #ifndef WK_VENDOR_HEADERS
 typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenConvolutionAttrib_t,
-    miopenConvAlgorithm_t, miopenPoolingMode_t, miopenIndexType_t, miopenPoolingWorkspaceIndexMode_t,
-    miopenSoftmaxAlgorithm_t, miopenSoftmaxMode_t, miopenBatchNormMode_t, miopenLRNMode_t,
-    miopenActivationMode_t, miopenReduceTensorOp_t, miopenNanPropagation_t, miopenReduceTensorIndices_t,
-    miopenIndicesType_t, miopenRNNMode_t, miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t,
-    miopenRNNBiasMode_t, miopenRNNPaddingMode_t, miopenRNNFWDMode_t, miopenRNNBaseLayout_t,
-    miopenCTCLossAlgo_t, miopenNormMode_t;
+    miopenConvAlgorithm_t, miopenPoolingMode_t, miopenSoftmaxAlgorithm_t, miopenSoftmaxMode_t,
+    miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
+    miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
+    miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
+    miopenRNNBaseLayout_t, miopenCTCLossAlgo_t, miopenNormMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -26,7 +25,6 @@ typedef struct miopenLRNDescriptor *miopenLRNDescriptor_t;
 typedef struct miopenActivationDescriptor *miopenActivationDescriptor_t;
 typedef struct miopenReduceTensorDescriptor *miopenReduceTensorDescriptor_t;
 typedef struct miopenRNNDescriptor *miopenRNNDescriptor_t;
-typedef struct miopenDropoutDescriptor *miopenDropoutDescriptor_t;
 typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
 typedef struct {
     float time;
@@ -89,11 +87,6 @@ typedef struct {
     X(miopenStatus_t, miopenCreatePoolingDescriptor, (miopenPoolingDescriptor_t *)) \
     X(miopenStatus_t, miopenSetNdPoolingDescriptor, \
       (miopenPoolingDescriptor_t, miopenPoolingMode_t, int, const int *, const int *, const int *)) \
-    X(miopenStatus_t, miopenSetPoolingIndexType, (miopenPoolingDescriptor_t, miopenIndexType_t)) \
-    X(miopenStatus_t, miopenSetPoolingWorkSpaceIndexMode, \
-      (miopenPoolingDescriptor_t, miopenPoolingWorkspaceIndexMode_t)) \
-    X(miopenStatus_t, miopenPoolingGetWorkSpaceSizeV2, \
-      (miopenPoolingDescriptor_t, miopenTensorDescriptor_t, size_t *)) \
     X(miopenStatus_t, miopenPoolingForward, \
       (miopenHandle_t, miopenPoolingDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        const void *, miopenTensorDescriptor_t, void *, bool, void *, size_t)) \
@@ -112,10 +105,6 @@ typedef struct {
       (miopenHandle_t, const void *, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, const void *, miopenTensorDescriptor_t, void *, miopenSoftmaxAlgorithm_t, \
        miopenSoftmaxMode_t)) \
-    X(miopenStatus_t, miopenBatchNormalizationForwardTraining, \
-      (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
-       miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, double, void *, void *, \
-       double, void *, void *)) \
     X(miopenStatus_t, miopenBatchNormalizationForwardInference, \
       (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
        miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, void *, void *, double)) \
@@ -168,10 +157,9 @@ typedef struct {
 /* recurrent nets */
 #define WK_MIOPEN_RNN_CALLS(X) \
     X(miopenStatus_t, miopenCreateRNNDescriptor, (miopenRNNDescriptor_t *)) \
-    X(miopenStatus_t, miopenSetRNNDescriptor_V2, \
-      (miopenRNNDescriptor_t, int, int, miopenDropoutDescriptor_t, miopenRNNInputMode_t, \
-       miopenRNNDirectionMode_t, miopenRNNMode_t, miopenRNNBiasMode_t, miopenRNNAlgo_t, miopenDataType_t)) \
-    X(miopenStatus_t, miopenSetRNNPaddingMode, (miopenRNNDescriptor_t, miopenRNNPaddingMode_t)) \
+    X(miopenStatus_t, miopenSetRNNDescriptor, \
+      (miopenRNNDescriptor_t, int, int, miopenRNNInputMode_t, miopenRNNDirectionMode_t, miopenRNNMode_t, \
+       miopenRNNBiasMode_t, miopenRNNAlgo_t, miopenDataType_t)) \
     X(miopenStatus_t, miopenDestroyRNNDescriptor, (miopenRNNDescriptor_t)) \
     X(miopenStatus_t, miopenCreateSeqTensorDescriptor, (miopenSeqTensorDescriptor_t *)) \
     X(miopenStatus_t, miopenSetRNNDataSeqTensorDescriptor, \
@@ -241,6 +229,7 @@ typedef struct {
 #define WK_MIOPEN_CONSTANTS(X) \
     X(miopenStatusSuccess, 0) \
     X(miopenStatusAllocFailed, 4) \
+    X(miopenStatusInternalError, 5) \
     X(miopenStatusNotImplemented, 6) \
     X(miopenStatusUnsupportedOp, 8) \
     X(miopenHalf, 0) \
@@ -252,11 +241,8 @@ typedef struct {
     X(miopenConvolutionAlgoGEMM, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_FP16_ALT_IMPL, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1) \
-    X(miopenPoolingMax, 0) \
     X(miopenPoolingAverage, 1) \
     X(miopenPoolingAverageInclusive, 2) \
-    X(miopenIndexUint32, 2) \
-    X(miopenPoolingWorkspaceIndexImage, 1) \
     X(miopenBNPerActivation, 0) \
     X(miopenBNSpatial, 1) \
     X(miopenLRNWithinChannel, 0) \
@@ -287,6 +273,20 @@ typedef struct {
     X(MIOPEN_REDUCE_TENSOR_NO_INDICES, 0) \
     X(MIOPEN_REDUCE_TENSOR_FLATTENED_INDICES, 1) \
     X(MIOPEN_32BIT_INDICES, 0) \
+    X(miopenRNNRELU, 0) \
+    X(miopenRNNTANH, 1) \
+    X(miopenLSTM, 2) \
+    X(miopenGRU, 3) \
+    X(miopenRNNlinear, 0) \
+    X(miopenRNNdefault, 0) \
+    X(miopenRNNunidirection, 0) \
+    X(miopenRNNbidirection, 1) \
+    X(miopenRNNNoBias, 0) \
+    X(miopenRNNwithBias, 1) \
+    X(miopenRNNTraining, 0) \
+    X(miopenRNNInference, 1) \
+    X(miopenRNNDataSeqMajorNotPadded, 1) \
+    X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
     X(MIOPEN_ELEMENTWISE_AFFINE, 0) \
     X(MIOPEN_WEIGHT_BIAS, 1) \
     X(MIOPEN_ELEMENTWISE_AFFINE_T5, 4) \
