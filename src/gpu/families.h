@@ -48,7 +48,9 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
     F(pool) \
     F(unary) \
     F(batch_norm) \
-    F(lrn)
+    F(lrn) \
+    F(norm) \
+    F(reduce)
 /* clang-format on */
 
 #define X(name) extern const wk_impl wk_rocm_impls_##name[];

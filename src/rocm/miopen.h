@@ -14,7 +14,7 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
-    miopenRNNBaseLayout_t, miopenCTCLossAlgo_t, miopenNormMode_t;
+    miopenRNNBaseLayout_t, miopenNormMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -25,7 +25,6 @@ typedef struct miopenLRNDescriptor *miopenLRNDescriptor_t;
 typedef struct miopenActivationDescriptor *miopenActivationDescriptor_t;
 typedef struct miopenReduceTensorDescriptor *miopenReduceTensorDescriptor_t;
 typedef struct miopenRNNDescriptor *miopenRNNDescriptor_t;
-typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
 typedef struct {
     float time;
     size_t workspace_size;
@@ -146,9 +145,6 @@ typedef struct {
     X(miopenStatus_t, miopenGetReductionWorkspaceSize, \
       (miopenHandle_t, miopenReduceTensorDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
        size_t *)) \
-    X(miopenStatus_t, miopenGetReductionIndicesSize, \
-      (miopenHandle_t, miopenReduceTensorDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
-       size_t *)) \
     X(miopenStatus_t, miopenReduceTensor, \
       (miopenHandle_t, miopenReduceTensorDescriptor_t, void *, size_t, void *, size_t, const void *, \
        miopenTensorDescriptor_t, const void *, const void *, miopenTensorDescriptor_t, void *)) \
@@ -189,19 +185,6 @@ typedef struct {
        miopenTensorDescriptor_t, const void *, miopenSeqTensorDescriptor_t, const void *, void *, size_t, \
        void *, size_t, const void *, size_t))
 
-/* CTC */
-#define WK_MIOPEN_CTC_CALLS(X) \
-    X(miopenStatus_t, miopenCreateCTCLossDescriptor, (miopenCTCLossDescriptor_t *)) \
-    X(miopenStatus_t, miopenSetCTCLossDescriptor, (miopenCTCLossDescriptor_t, miopenDataType_t, int, bool)) \
-    X(miopenStatus_t, miopenDestroyCTCLossDescriptor, (miopenCTCLossDescriptor_t)) \
-    X(miopenStatus_t, miopenGetCTCLossWorkspaceSize, \
-      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, const int *, const int *, \
-       const int *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, size_t *)) \
-    X(miopenStatus_t, miopenCTCLoss, \
-      (miopenHandle_t, miopenTensorDescriptor_t, const void *, const int *, const int *, const int *, \
-       void *, miopenTensorDescriptor_t, void *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, void *, \
-       size_t))
-
 /* All of these must be there. */
 #define WK_MIOPEN_CALLS(X) \
     WK_MIOPEN_CORE_CALLS(X) \
@@ -209,18 +192,13 @@ typedef struct {
     WK_MIOPEN_POOL_CALLS(X) \
     WK_MIOPEN_NORM_CALLS(X) \
     WK_MIOPEN_MAP_CALLS(X) \
-    WK_MIOPEN_RNN_CALLS(X) \
-    WK_MIOPEN_CTC_CALLS(X)
+    WK_MIOPEN_RNN_CALLS(X)
 
 /* Newer ones: NULL where the library does not have them. */
 #define WK_MIOPEN_BETA_CALLS(X) \
     X(miopenStatus_t, miopenLayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, miopenTensorDescriptor_t, const void *, float, int32_t, miopenTensorDescriptor_t, \
-       void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
-    X(miopenStatus_t, miopenGroupNormForward, \
-      (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
-       const void *, miopenTensorDescriptor_t, const void *, uint64_t, float, miopenTensorDescriptor_t, \
        void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
     X(miopenStatus_t, miopenT5LayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
@@ -271,7 +249,6 @@ typedef struct {
     X(MIOPEN_REDUCE_TENSOR_NORM2, 7) \
     X(MIOPEN_PROPAGATE_NAN, 1) \
     X(MIOPEN_REDUCE_TENSOR_NO_INDICES, 0) \
-    X(MIOPEN_REDUCE_TENSOR_FLATTENED_INDICES, 1) \
     X(MIOPEN_32BIT_INDICES, 0) \
     X(miopenRNNRELU, 0) \
     X(miopenRNNTANH, 1) \
@@ -286,10 +263,7 @@ typedef struct {
     X(miopenRNNTraining, 0) \
     X(miopenRNNInference, 1) \
     X(miopenRNNDataSeqMajorNotPadded, 1) \
-    X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
-    X(MIOPEN_ELEMENTWISE_AFFINE, 0) \
     X(MIOPEN_WEIGHT_BIAS, 1) \
-    X(MIOPEN_ELEMENTWISE_AFFINE_T5, 4) \
     X(MIOPEN_WEIGHT_BIAS_T5, 5)
 
 #ifndef WK_VENDOR_HEADERS
