@@ -1,7 +1,10 @@
 /* miopen.c: MIOpen loaded, its handles, and the plans they keep. */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "core/memory.h"
 #include "dnn.h"
 #include "gpu/runtime.h"
@@ -19,21 +22,69 @@ static bool loaded;
 
 /* ---- loading ---- */
 
+/* A folder of this user's alone, made where it is not there. */
+static bool own_folder(const char *path)
+{
+    struct stat st;
+    mkdir(path, 0700);
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 022) &&
+           access(path, W_OK) == 0;
+}
+
+/* In wick's cache, or in /tmp where that cannot be written; false when there is no place. */
+static bool find_folder(char *path, size_t room)
+{
+    size_t n = wk_cache_folder(path, room - 32);
+    if (n) {
+        snprintf(path + n, room - n, "/miopen/");
+        wk_make_folders(path);
+        path[strlen(path) - 1] = 0;
+        if (access(path, W_OK) == 0)
+            return true;
+    }
+    snprintf(path, room, "/tmp/wick-miopen-%u", (unsigned)getuid());
+    return own_folder(path);
+}
+
+/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. */
+static void drop_damaged(const char *folder)
+{
+    static const char magic[16] = "SQLite format 3";
+    char file[900], head[16];
+    struct dirent *e;
+    DIR *d = opendir(folder);
+    while (d && (e = readdir(d))) {
+        const char *dot = strrchr(e->d_name, '.');
+        snprintf(file, sizeof file, "%s/%s", folder, e->d_name);
+        FILE *f = dot && strcmp(dot, ".ukdb") == 0 ? fopen(file, "rb") : NULL;
+        if (!f)
+            continue;
+        size_t n = fread(head, 1, sizeof head, f);
+        fclose(f);
+        if (n > 0 && (n < sizeof head || memcmp(head, magic, sizeof head) != 0))
+            unlink(file);
+    }
+    if (d)
+        closedir(d);
+}
+
 /* MIOpen reads these when it is loaded: nothing on the terminal, and its databases and kernels beside wick's. What the
  * user has set stays. */
-static void set_environment(void)
+static bool set_environment(void)
 {
+    static const char *const places[] = {"MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR"};
     char path[600];
-    size_t n = wk_cache_folder(path, sizeof path - 32);
     setenv("MIOPEN_LOG_LEVEL", "1", 0);
-    if (n == 0)
-        return;
-    snprintf(path + n, sizeof path - n, "/miopen/kernels/");
-    wk_make_folders(path);
-    path[strlen(path) - 1] = 0;
-    setenv("MIOPEN_CUSTOM_CACHE_DIR", path, 0);
-    path[n + strlen("/miopen")] = 0;
-    setenv("MIOPEN_USER_DB_PATH", path, 0);
+    if (getenv(places[0]) && getenv(places[1]))
+        return true;
+    if (!find_folder(path, sizeof path)) {
+        snprintf(wk_lib_miopen.trouble, sizeof wk_lib_miopen.trouble, "no folder to keep its databases in");
+        return false;
+    }
+    drop_damaged(path);
+    for (int i = 0; i < 2; i++)
+        setenv(places[i], path, 0);
+    return true;
 }
 
 static void load_all(void)
@@ -43,8 +94,8 @@ static void load_all(void)
 #undef X
     wk_library *l = &wk_lib_miopen;
     size_t version[3] = {0};
-    set_environment();
-    if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
+    if (!set_environment() || !wk_library_load(l) ||
+        !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         *newer[i].place = dlsym(l->handle, newer[i].name);
@@ -65,8 +116,12 @@ bool wk_miopen_load(void)
 static wk_status fail(const wk_gpu *g, const char *doing, miopenStatus_t status)
 {
     bool lacks = status == miopenStatusNotImplemented || status == miopenStatusUnsupportedOp;
-    return wk_fail(lacks ? WK_ERR_UNSUPPORTED : WK_ERR_DEVICE, "%s: MIOpen: %s: %s", g->base.name, doing,
-                   lacks ? "it has nothing for this call" : wk_miopen.miopenGetErrorString(status));
+    bool full = status == miopenStatusAllocFailed; /* another implementation may need less */
+    return wk_fail(lacks || full ? WK_ERR_UNSUPPORTED : WK_ERR_DEVICE, "%s: MIOpen: %s: %s", g->base.name,
+                   doing,
+                   lacks  ? "it has nothing for this call"
+                   : full ? "out of memory"
+                          : wk_miopen.miopenGetErrorString(status));
 }
 
 const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
@@ -175,7 +230,7 @@ static unsigned hash_of(const wk_dnn_call *d)
 }
 
 /* The plan for a call, made where there is none yet. */
-static wk_status plan_of(const wk_gpu *g, wk_dnn *dnn, const wk_dnn_call *d, const wk_dnn_plan **plan)
+static wk_status plan_of(const wk_gpu *g, wk_dnn *dnn, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
     wk_dnn_plan **place = &dnn->plans[hash_of(d)], *p = *place;
     size_t bytes = (size_t)d->key_n * sizeof *d->key;
@@ -190,6 +245,10 @@ static wk_status plan_of(const wk_gpu *g, wk_dnn *dnn, const wk_dnn_call *d, con
         p->status = d->set_up(dnn->handle, p, d->data);
         if (p->status == miopenStatusSuccess && p->workspace > WORKSPACE_MOST)
             p->status = miopenStatusUnsupportedOp;
+        if (p->status == miopenStatusAllocFailed) {
+            plan_free(p);
+            return fail(g, "setting up", miopenStatusAllocFailed);
+        }
         *place = p;
     }
     *plan = p;
@@ -232,13 +291,15 @@ static wk_status get_workspace(const wk_call *c, size_t bytes, void **workspace)
 
 static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_dnn_call *d)
 {
-    const wk_dnn_plan *plan = NULL;
+    wk_dnn_plan *plan = NULL;
     void *workspace;
     WK_TRY(open_handle(g, s));
     wk_dnn *dnn = s->dnn;
     WK_TRY(plan_of(g, dnn, d, &plan));
     WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
     miopenStatus_t status = d->run(dnn->handle, plan, workspace, d->data);
+    if (status != miopenStatusAllocFailed) /* what failed once is not tried again: it would print again */
+        plan->status = status;
     return status == miopenStatusSuccess ? WK_OK : fail(g, "running", status);
 }
 
