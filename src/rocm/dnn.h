@@ -52,9 +52,8 @@ void wk_dnn_key_shape(wk_dnn_call *d, int rank, const int64_t *shape);
 /* WK_ERR_UNSUPPORTED when MIOpen has nothing for the call; the next implementation may take it. */
 wk_status wk_dnn_run(wk_dnn_call *d);
 
-/* Tensor i of the plan; strides NULL: packed. Sizes and strides below 2^31. */
-miopenStatus_t wk_dnn_tensor(wk_dnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape,
-                             const int64_t *strides);
+/* Makes tensor i of the plan, packed; sizes below 2^31. */
+miopenStatus_t wk_dnn_tensor(wk_dnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape);
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype);
 
 /* Why MIOpen cannot take the call, whatever the op: the library is missing, a dtype out of the set, an empty tensor, a

@@ -159,23 +159,16 @@ typedef struct wk_dnn {
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
 {
-    static const miopenDataType_t types[WK_DTYPE_COUNT] = {[WK_F32] = miopenFloat,
-                                                           [WK_F16] = miopenHalf,
-                                                           [WK_BF16] = miopenBFloat16,
-                                                           [WK_F64] = miopenDouble,
-                                                           [WK_I32] = miopenInt32};
+    static const miopenDataType_t types[WK_DTYPE_COUNT] = {
+        [WK_F32] = miopenFloat, [WK_F16] = miopenHalf, [WK_BF16] = miopenBFloat16, [WK_F64] = miopenDouble};
     return types[dtype];
 }
 
-miopenStatus_t wk_dnn_tensor(wk_dnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape,
-                             const int64_t *strides)
+miopenStatus_t wk_dnn_tensor(wk_dnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape)
 {
     int lengths[WK_MAX_RANK], steps[WK_MAX_RANK];
-    int64_t packed[WK_MAX_RANK];
-    if (!strides) {
-        wk_shape_strides(rank, shape, packed);
-        strides = packed;
-    }
+    int64_t strides[WK_MAX_RANK];
+    wk_shape_strides(rank, shape, strides);
     for (int d = 0; d < rank; d++) {
         lengths[d] = (int)shape[d];
         steps[d] = (int)strides[d];
@@ -230,11 +223,15 @@ static unsigned hash_of(const wk_dnn_call *d)
 }
 
 /* The plan for a call, made where there is none yet. */
-static wk_status plan_of(const wk_gpu *g, wk_dnn *dnn, const wk_dnn_call *d, wk_dnn_plan **plan)
+static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
+    const wk_gpu *g = s->gpu;
+    wk_dnn *dnn = s->dnn;
     wk_dnn_plan **place = &dnn->plans[hash_of(d)], *p = *place;
     size_t bytes = (size_t)d->key_n * sizeof *d->key;
     if (!p || p->key_n != d->key_n || memcmp(p->key, d->key, bytes) != 0) {
+        if (s->graph)
+            return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: nothing is set up while a graph is captured");
         plan_free(p);
         *place = NULL;
         p = wk_alloc(sizeof *p);
@@ -295,7 +292,7 @@ static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_dnn_call *d)
     void *workspace;
     WK_TRY(open_handle(g, s));
     wk_dnn *dnn = s->dnn;
-    WK_TRY(plan_of(g, dnn, d, &plan));
+    WK_TRY(plan_of(s, d, &plan));
     WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
     miopenStatus_t status = d->run(dnn->handle, plan, workspace, d->data);
     if (status != miopenStatusAllocFailed) /* what failed once is not tried again: it would print again */

@@ -212,7 +212,6 @@ typedef struct {
     X(miopenStatusUnsupportedOp, 8) \
     X(miopenHalf, 0) \
     X(miopenFloat, 1) \
-    X(miopenInt32, 2) \
     X(miopenBFloat16, 5) \
     X(miopenDouble, 6) \
     X(miopenConvolution, 0) \

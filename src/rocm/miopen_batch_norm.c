@@ -23,8 +23,8 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
     const work *w = data;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){w->s.n, w->s.c, 1, w->s.inner}, NULL));
-    return wk_dnn_tensor(p, 1, WK_F32, 4, (int64_t[]){1, w->s.c, 1, 1}, NULL);
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){w->s.n, w->s.c, 1, w->s.inner}));
+    return wk_dnn_tensor(p, 1, WK_F32, 4, (int64_t[]){1, w->s.c, 1, 1});
 }
 
 static void *at(const wk_tensor *t) { return t ? wk_ptr(t) : NULL; }

@@ -67,9 +67,9 @@ static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
         dilation[d] = (int)w->g.dilation[lead + d];
     }
     wk_dtype t = w->image->dtype;
-    WK_DNN_TRY(wk_dnn_tensor(p, T_IMAGE, t, w->dims + 2, w->image_shape, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, T_MAP, t, w->dims + 2, w->map_shape, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, T_WEIGHT, t, w->dims + 2, w->weight_shape, NULL));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_IMAGE, t, w->dims + 2, w->image_shape));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_MAP, t, w->dims + 2, w->map_shape));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_WEIGHT, t, w->dims + 2, w->weight_shape));
     miopenConvolutionDescriptor_t conv;
     WK_DNN_TRY(wk_miopen.miopenCreateConvolutionDescriptor(&conv));
     p->op = conv;

@@ -30,7 +30,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     const work *w = data;
     miopenLRNDescriptor_t op;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, w->shape, NULL));
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, w->shape));
     WK_DNN_TRY(wk_miopen.miopenCreateLRNDescriptor(&op));
     p->op = op;
     p->destroy = destroy;

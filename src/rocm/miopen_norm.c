@@ -43,9 +43,9 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     const work *w = data;
     wk_dtype t = w->x->dtype;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, t, 2, w->shape, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, 1, t, 1, &w->shape[1], NULL));
-    return wk_dnn_tensor(p, 2, t, 1, &w->shape[0], NULL);
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, t, 2, w->shape));
+    WK_DNN_TRY(wk_dnn_tensor(p, 1, t, 1, &w->shape[1]));
+    return wk_dnn_tensor(p, 2, t, 1, &w->shape[0]);
 }
 
 static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)

@@ -46,8 +46,8 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
         stride[] = {(int)s->h.stride, (int)s->w.stride};
     miopenPoolingDescriptor_t pool;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.in, s->w.in}, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, 1, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.out, s->w.out}, NULL));
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.in, s->w.in}));
+    WK_DNN_TRY(wk_dnn_tensor(p, 1, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.out, s->w.out}));
     WK_DNN_TRY(wk_miopen.miopenCreatePoolingDescriptor(&pool));
     p->op = pool;
     p->destroy = destroy;

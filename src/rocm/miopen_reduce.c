@@ -61,8 +61,8 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
     const work *w = data;
     miopenReduceTensorDescriptor_t op;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, w->e.rank, w->e.x, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, 1, w->x->dtype, w->e.rank, w->e.y, NULL));
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, w->e.rank, w->e.x));
+    WK_DNN_TRY(wk_dnn_tensor(p, 1, w->x->dtype, w->e.rank, w->e.y));
     WK_DNN_TRY(wk_miopen.miopenCreateReduceTensorDescriptor(&op));
     p->op = op;
     p->destroy = destroy;

@@ -72,9 +72,9 @@ static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
         rnn, (int)s->hidden, (int)s->layers, miopenRNNlinear,
         s->dirs == 2 ? miopenRNNbidirection : miopenRNNunidirection, modes[w->p->mode],
         s->per == 4 ? miopenRNNwithBias : miopenRNNNoBias, miopenRNNdefault, wk_dnn_dtype(t)));
-    WK_DNN_TRY(wk_dnn_tensor(p, T_STEP, t, 2, (int64_t[]){s->b, s->in}, NULL));
-    WK_DNN_TRY(wk_dnn_tensor(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden}, NULL));
-    return wk_dnn_tensor(p, T_SCRATCH, t, 1, (int64_t[]){1}, NULL);
+    WK_DNN_TRY(wk_dnn_tensor(p, T_STEP, t, 2, (int64_t[]){s->b, s->in}));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden}));
+    return wk_dnn_tensor(p, T_SCRATCH, t, 1, (int64_t[]){1});
 }
 
 static miopenStatus_t describe_sequence(miopenSeqTensorDescriptor_t *d, const work *w, int64_t width)

@@ -56,7 +56,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
     const work *w = data;
     (void)h;
-    return wk_dnn_tensor(p, 0, w->x->dtype, 4, w->shape, NULL);
+    return wk_dnn_tensor(p, 0, w->x->dtype, 4, w->shape);
 }
 
 static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)

@@ -32,7 +32,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     const work *w = data;
     miopenActivationDescriptor_t op;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->x)}, NULL));
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->x)}));
     WK_DNN_TRY(wk_miopen.miopenCreateActivationDescriptor(&op));
     p->op = op;
     p->destroy = destroy;
