@@ -87,12 +87,24 @@ template <int WIDE> DEVICE void index_last(const index_args &a)
     }
 }
 
+/* Whether an id that leads somewhere is the last one that leads there. */
+DEVICE bool is_last(const index_args &a, const place_of &p, i64 id)
+{
+    if (a.last)
+        return a.last[p.flat + id * a.flat_along] == (u32)p.along + 1;
+    for (i64 k = 1; k < a.n - p.along; k++) {
+        if (load_id(a.ids, a.id_bytes, p.id + k * a.id_along) == id)
+            return false;
+    }
+    return true;
+}
+
 template <class T, int WIDE> DEVICE void index_scatter(const index_args &a)
 {
     for (i64 at = global_thread(); at < a.count; at += global_threads()) {
         place_of p = locate<WIDE>(a, at);
         i64 id;
-        if (find_id(a, p, &id) && a.last[p.flat + id * a.flat_along] == (u32)p.along + 1)
+        if (find_id(a, p, &id) && is_last(a, p, id))
             ((T *)a.big)[p.big + id * a.along] = ((const T *)a.small)[p.small];
     }
 }
@@ -102,11 +114,11 @@ template <class T, int WIDE> DEVICE void index_take(const index_args &a)
 {
     for (i64 at = global_thread(); at < a.count; at += global_threads()) {
         place_of p = locate<WIDE>(a, at);
-        i64 id, flat;
+        i64 id;
         T v = 0;
-        if (find_id(a, p, &id) && a.last[flat = p.flat + id * a.flat_along] == (u32)p.along + 1) {
+        if (find_id(a, p, &id) && is_last(a, p, id)) {
             v = ((const T *)a.big)[p.big + id * a.along];
-            ((T *)a.rest)[flat] = 0;
+            ((T *)a.rest)[p.flat + id * a.flat_along] = 0;
         }
         ((T *)a.small)[at] = v;
     }
@@ -127,6 +139,28 @@ template <int WIDE> DEVICE void index_keys(const index_args &a)
 DEVICE f32 plus(f32 a, f32 b) { return a + b; }
 DEVICE f64 plus(f64 a, f64 b) { return a + b; }
 DEVICE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+
+/* Few ids along dim: the first of those that lead to an element looks through the others and adds them all, in order. */
+template <class T, int WIDE> DEVICE void index_add_few(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        bool first = find_id(a, p, &id);
+        for (i64 k = 1; first && k <= p.along; k++)
+            first = load_id(a.ids, a.id_bytes, p.id - k * a.id_along) != id;
+        if (!first)
+            continue;
+        const T *small = (const T *)a.small + p.small;
+        T *big = (T *)a.big + p.big + id * a.along;
+        acc<T> sum = plus(get(*big), get(*small));
+        for (i64 k = 1; k < a.n - p.along; k++) {
+            if (load_id(a.ids, a.id_bytes, p.id + k * a.id_along) == id)
+                sum = plus(sum, get(small[k * a.small_along]));
+        }
+        *big = put<T>(sum);
+    }
+}
 
 template <class T, int VEC> struct row_sum {
     acc<T> v[VEC];
