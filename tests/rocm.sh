@@ -8,10 +8,11 @@
 #   lazy     queued work runs only when something waits for it. In full on gfx90a: the host's side is the same for all.
 # Without `lazy` work runs at once, so that a fault is reported by the call that made it. The quick passes (one sample an op) have
 # the one that the full pass left out, and the machine code of the other architectures.
+#   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
-passes='gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy'
+passes='gfx90a-streams-lazy gfx1100-streams gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
     log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' race=0 lazy=0
@@ -19,7 +20,11 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     case $2 in *-races*) race=1 ;; esac
     case $2 in *-lazy*) lazy=1 ;; esac
     export ROCM_EMU_ARCH="${2%%-*}" ROCM_EMU_CHECK=2 ROCM_EMU_RACE=$race ROCM_EMU_LAZY=$lazy ROCM_EMU_THREADS=1
-    (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$?
+    export WICK_EXACT_ALLOC=1 # every tensor with its own bounds
+    case $2 in
+    *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;
+    *) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$? ;;
+    esac
     time=$(($(date +%s) - start))
     if [ "$status" = 0 ]; then
         echo "$2: $(tail -n 1 "$log") ($time s)"

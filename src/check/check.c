@@ -248,6 +248,51 @@ void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype
     }
 }
 
+/* ---- planning ---- */
+
+static void plan_sample(wk_device *device, const char *impl, const char *text, wk_layout layout,
+                        wk_check_result *r)
+{
+    wk_sample s;
+    wk_tensor *tail[WK_SAMPLE_TAIL] = {0};
+    wk_scope_begin();
+    wk_status status = wk_sample_make(r->op, text, r->dtype, layout, 1, device, &s);
+    wk_sample_want_all(&s, tail);
+    if (status == WK_OK) {
+        wk_force_impl(impl);
+        status = wk_call_run(&s.call);
+        wk_force_impl(NULL);
+    }
+    if (status == WK_OK) {
+        r->passed++;
+    } else if (status == WK_ERR_UNSUPPORTED) {
+        r->refused++;
+    } else {
+        note(r, text, layout, "%s", wk_error());
+        r->failed++;
+    }
+    wk_error_clear();
+    wk_scope_end();
+}
+
+int wk_check_plan(wk_device *device, const wk_op *op, wk_check_result *r)
+{
+    const wk_impl *const *impls = op->impls[device->kind];
+    *r = (wk_check_result){.op = op, .impl = ""};
+    for (int d = 0; d < WK_DTYPE_COUNT; d++) {
+        r->dtype = (wk_dtype)d;
+        for (int i = 0; wk_check_takes(op, r->dtype) && i < WK_MAX_IMPLS && impls[i]; i++) {
+            for (const char *const *text = op->samples; text && *text; text++) {
+                for (int layout = 0; layout < WK_LAYOUT_COUNT; layout++) {
+                    if (wk_sample_has_layout(*text, (wk_layout)layout))
+                        plan_sample(device, impls[i]->name, *text, (wk_layout)layout, r);
+                }
+            }
+        }
+    }
+    return r->passed;
+}
+
 /* ---- error samples ---- */
 
 void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)

@@ -9,6 +9,7 @@
 
 static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args",
                                          256,         .types = 1,     .ints = 1};
+static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 256, .types = 1, .ints = 2};
 static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
 static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
 static const wk_kernel delta_kernel = {"attention_grad", "attn_delta", "attn_delta_args", 256, .types = 1};
@@ -162,10 +163,39 @@ static wk_status launch_join(const wk_call *c, const attn_args *a, wk_dtype dtyp
     return WK_LAUNCH(c, &join_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}), grid, j);
 }
 
+/* Whether the few rows of a unit are better off the thin way. */
+static bool is_thin(const attn_args *a)
+{
+    return !a->sequences.q && a->group * a->s <= WK_ATTN_THIN && a->d <= WK_ATTN_WIDEST &&
+           a->dv <= WK_ATTN_WIDEST && a->dv > 0 && !a->drop_below;
+}
+
+static bool rows_by_16_bytes(const attn_view *v, i64 width, i64 vec, size_t bytes)
+{
+    return v->d == 1 && width % vec == 0 && v->b % vec == 0 && v->h % vec == 0 && v->s % vec == 0 &&
+           (size_t)v->data % ((size_t)vec * bytes) == 0;
+}
+
+static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
+{
+    size_t bytes = wk_bytes(dtype);
+    i64 vec = 16 / (i64)bytes;
+    int rows = a->rows == 0 ? 1 : a->group * a->s, made_for = rows == 1 ? 1 : rows <= 4 ? 4 : WK_ATTN_THIN;
+    bool wide = rows_by_16_bytes(&a->k, a->d, vec, bytes) && rows_by_16_bytes(&a->v, a->dv, vec, bytes);
+    WK_TRY(choose_splits(c, a, dtype, 1, WK_ATTN_CHUNK));
+    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits};
+    WK_TRY(WK_LAUNCH(
+        c, &thin_kernel,
+        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}), grid, *a));
+    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+}
+
 /* dtype: of q, k, v and y. */
 static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
     int columns = columns_of(dtype, a->dv);
+    if (is_thin(a))
+        return launch_thin(c, a, dtype);
     if (!a->sequences.q)
         WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns), 128));
     WK_TRY(WK_LAUNCH(c, &forward_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)columns}),

@@ -48,6 +48,7 @@
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
+    X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
     X(copy_hip, "copy.hip") \

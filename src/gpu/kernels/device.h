@@ -33,6 +33,7 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
@@ -402,6 +403,17 @@ DEVICE f32 m_recip(f32 x)
 #else
     f32 y;
     asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+DEVICE f32 m_exp2_fast(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    f32 y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #endif
 }
