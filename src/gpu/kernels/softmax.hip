@@ -63,33 +63,14 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
 
 /* ---- lines that do not fit: read twice by their block, the second time from the cache ---- */
 
-/* Packs that are on their way at a time. */
-template <class T, int VEC> struct ahead_of {
-    static const int packs = VEC == 1 ? 8 : sizeof(T) == 4 ? 4 : 2;
-};
-
 template <class T, int VEC, int THREADS> DEVICE void softmax_stream(const softmax_args &a)
 {
     typedef acc<T> A;
     const int ahead = ahead_of<T, VEC>::packs;
     for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
         walk_offsets to = walk_to(a.kept, line);
-        /* It starts below every number but -infinity, so that no difference of infinities comes up. */
-        A v[ahead][VEC], top = a.mode == FAST ? 0 : lowest<A>(), sum = 0;
-        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
-            A before = top;
-            fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, smallest<A>());
-            UNROLL
-            for (int j = 0; j < ahead * VEC; j++)
-                top = a.mode == FAST ? 0 : greater(top, v[j / VEC][j % VEC]);
-            sum *= m_exp(before - top);
-            UNROLL
-            for (int j = 0; j < ahead * VEC; j++)
-                sum += m_exp(v[j / VEC][j % VEC] - top);
-        }
-        A mine = top;
-        top = line_reduce<op_max, THREADS>(top, THREADS);
-        sum = line_reduce<op_sum, THREADS>(sum * m_exp(mine - top), THREADS);
+        A v[ahead][VEC], top, sum;
+        line_sum_exp<VEC, THREADS>((const T *)a.x + to.x, (u32)a.steps, a.mode != FAST, &top, &sum);
         A scale = 1 / sum, shift = m_log(sum);
         for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
             fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
