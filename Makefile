@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SOURCES = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
-.PHONY: all run test test-sanitizers test-fuzz test-examples format check-format install clean
+.PHONY: all run test test-sanitizers test-fuzz test-examples test-emu test-rocm format check-format install clean
 
 # The program is build/wick, the library build/libwick.so.
 all: $(BUILD)/CMakeCache.txt
@@ -32,6 +32,14 @@ test-fuzz: all
 
 test-examples: all
 	@sh tests/examples.sh $(BUILD)
+
+# ---- the ROCm device on emulated GPUs, see emu/README.md; as root ----
+
+test-emu:
+	@sh tests/emu.sh $(JOBS)
+
+test-rocm: all
+	@sh tests/rocm.sh $(BUILD) $(JOBS)
 
 format:
 	@clang-format -i $(SOURCES)

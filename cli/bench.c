@@ -4,6 +4,7 @@
 #include <time.h>
 #include "args.h"
 #include "bench_cases.h"
+#include "bench_gpu.h"
 #include "cli.h"
 #include "progress.h"
 #include "wick/ops.h"
@@ -23,7 +24,9 @@ static const char help[] =
     "wick is\n"
     "                  faster) and the geometric mean of the ratios\n"
     "  --seconds S     time for each case, 0.3 by default\n"
-    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, impl\n"
+    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, impl; on GPUs "
+    "share,\n"
+    "                  of the rate of a copy of as many bytes\n"
     "  --list          the names of the cases\n"
     "\n"
     "  wick bench --filter matmul\n"
@@ -65,21 +68,43 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+typedef struct {
+    wk_sample *sample;
+    bool in_place;
+} one_call;
+
+static wk_status call(void *ctx)
+{
+    const one_call *o = ctx;
+    wk_call c = o->sample->call;
+    c.out[0] = o->in_place ? o->sample->in[0] : NULL;
+    for (int i = 0; i < wk_op_outputs(c.op); i++)
+        c.want |= c.op->out[i].flags & WK_OPTIONAL ? 0 : 1u << i;
+    return wk_call_run(&c);
+}
+
 /* One call, waited for; its outputs are gone afterwards. Microseconds, or -1 when it failed. */
 static double run_once(bench *b, wk_sample *s, bool in_place)
 {
-    wk_call c = s->call;
-    c.out[0] = in_place ? s->in[0] : NULL;
-    for (int i = 0; i < wk_op_outputs(c.op); i++)
-        c.want |= c.op->out[i].flags & WK_OPTIONAL ? 0 : 1u << i;
     wk_scope_begin();
     double start = now_us();
-    wk_status status = wk_call_run(&c);
+    wk_status status = call(&(one_call){s, in_place});
     if (status == WK_OK)
         status = wk_sync(b->device);
     double us = now_us() - start;
     wk_scope_end();
     return status == WK_OK ? us : -1;
+}
+
+static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
+{
+    one_call one = {s, k->in_place};
+    wk_force_impl(b->impl);
+    double us = strcmp(k->name, "eager_overhead.add1024") == 0
+                    ? bench_chain(b->device, now_us, call, &one)
+                    : bench_events(b->device, b->seconds, call, &one);
+    wk_force_impl(NULL);
+    return us;
 }
 
 /* The median time of a case; -1 with an error pending when it cannot run. */
@@ -94,6 +119,8 @@ static double measure(bench *b, const bench_case *k)
     }
     if (wk_sample_make(op, k->sample, k->dtype, k->layout, 1, b->device, &s) != WK_OK)
         return -1;
+    if (b->device->kind != WK_KIND_CPU)
+        return measure_gpu(b, k, &s);
     wk_force_impl(b->impl);
     double us = run_once(b, &s, k->in_place);
     for (int i = 0; i < 2 && us >= 0; i++) /* caches, pages, threads */
@@ -147,8 +174,15 @@ static void put_header(const bench *b)
            b->against ? "   ratio" : "");
 }
 
+/* What a case that moves so many bytes is held against. A GPU copies little at a lower rate. */
+static double copy_limit(bench *b, double bytes)
+{
+    return b->device->kind == WK_KIND_CPU ? b->copy_gbs : bench_copy_rate(b->device, b->seconds, bytes);
+}
+
 static void put_text(bench *b, const bench_case *k, double us)
 {
+    const char *impl = wk_last_impl();
     double gbs = k->bytes / us * 1e-3, gflops = k->flops / us * 1e-3, peer = peer_us(b, k->name);
     char rate[16] = "", flops[16] = "", share[16] = "", ratio[16] = "";
     if (k->bytes > 0)
@@ -156,7 +190,7 @@ static void put_text(bench *b, const bench_case *k, double us)
     if (k->flops > 0)
         snprintf(flops, sizeof flops, "%.1f", gflops);
     if (k->bytes > 0 && b->copy_gbs > 0)
-        snprintf(share, sizeof share, "%.0f%%", 100 * gbs / b->copy_gbs);
+        snprintf(share, sizeof share, "%.0f%%", 100 * gbs / copy_limit(b, k->bytes));
     else if (k->flops > 0 && b->matmul_gflops > 0)
         snprintf(share, sizeof share, "%.0f%%", 100 * gflops / b->matmul_gflops);
     if (peer > 0) {
@@ -164,17 +198,20 @@ static void put_text(bench *b, const bench_case *k, double us)
         b->log_sum += log(peer / us);
         b->ratios++;
     }
-    printf("%-30s %11.1f %8s %9s %7s %-6s%s\n", k->name, us, rate, flops, share, wk_last_impl(), ratio);
+    printf("%-30s %11.1f %8s %9s %7s %-6s%s\n", k->name, us, rate, flops, share, impl, ratio);
 }
 
-static void put_json(const bench_case *k, double us)
+static void put_json(bench *b, const bench_case *k, double us)
 {
+    const char *impl = wk_last_impl();
     printf("{\"case\": \"%s\", \"us\": %.3f", k->name, us);
     if (k->bytes > 0)
         printf(", \"gbs\": %.2f", k->bytes / us * 1e-3);
+    if (k->bytes > 0 && b->device->kind != WK_KIND_CPU)
+        printf(", \"share\": %.3f", k->bytes / us * 1e-3 / copy_limit(b, k->bytes));
     if (k->flops > 0)
         printf(", \"tflops\": %.4f", k->flops / us * 1e-6);
-    printf(", \"impl\": \"%s\"}\n", wk_last_impl());
+    printf(", \"impl\": \"%s\"}\n", impl);
     fflush(stdout);
 }
 
@@ -206,6 +243,19 @@ static void measure_limits(bench *b, const bench_case *cases)
     }
 }
 
+/* What the driver itself needs for a launch, to hold the overhead of a tiny op against. */
+static void put_bare_launch(bench *b)
+{
+    wk_scope_begin();
+    double us = bench_bare_launch(b->device, now_us);
+    if (us > 0 && b->json)
+        printf("{\"case\": \"bare_launch\", \"us\": %.3f}\n", us);
+    else if (us > 0)
+        printf("%-30s %11.2f\n", "bare_launch", us);
+    wk_error_clear();
+    wk_scope_end();
+}
+
 static int run_cases(bench *b)
 {
     const bench_case *cases = bench_cases(b->device->kind);
@@ -235,13 +285,15 @@ static int run_cases(bench *b)
             fprintf(stderr, "wick bench: %s: %s\n", k->name, wk_error());
             failed++;
         } else if (b->json) {
-            put_json(k, us);
+            put_json(b, k, us);
         } else {
             put_text(b, k, us);
         }
         wk_error_clear();
         wk_scope_end();
     }
+    if (b->device->kind != WK_KIND_CPU && !b->list && selected(b, "bare_launch"))
+        put_bare_launch(b);
     if (b->ratios > 0)
         printf("geometric mean of %d ratios: %.2f\n", b->ratios, exp(b->log_sum / b->ratios));
     return failed ? 1 : 0;

@@ -113,6 +113,5 @@ static const bench_case cpu_cases[] = {
 
 const bench_case *bench_cases(wk_device_kind kind)
 {
-    (void)kind;
-    return cpu_cases;
+    return kind == WK_KIND_CPU ? cpu_cases : bench_cases_gpu();
 }

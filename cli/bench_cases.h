@@ -16,5 +16,6 @@ typedef struct {
 
 /* The cases for a device, ended by one without a name. */
 const bench_case *bench_cases(wk_device_kind kind);
+const bench_case *bench_cases_gpu(void);
 
 #endif

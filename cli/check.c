@@ -1,13 +1,17 @@
 /* check.c: `wick check`: every op on a device against the reference. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include "check/check.h"
+#include "check/replay.h"
 #include "args.h"
 #include "cli.h"
 #include "progress.h"
 
 static const char help[] =
-    "usage: wick check [--device D] [--op NAME] [--impl I] [--dtype T] [--quick] [--json] [--report FILE]\n"
+    "usage: wick check [--device D] [--op NAME] [--impl I] [--dtype T] [--quick] [--save DIR]\n"
+    "                  [--tolerance F] [--json] [--report FILE]\n"
     "\n"
     "Runs the samples of every op on a device, in every dtype and layout it takes, and compares the results "
     "with\n"
@@ -19,6 +23,10 @@ static const char help[] =
     "  --impl I       only implementations of this name\n"
     "  --dtype T      only this dtype\n"
     "  --quick        the first sample of each op only, packed and transposed; no error samples\n"
+    "  --save DIR     the inputs of failing calls go there as safetensors files, and each failure ends in "
+    "the\n"
+    "                 `wick op` command that runs the call again\n"
+    "  --tolerance F  allow F times the usual error\n"
     "  --json         one JSON object a line on standard output: op, impl, dtype, passed, failed, refused, "
     "worst\n"
     "  --report FILE  all of it with the machine's facts as one JSON document, to send along\n"
@@ -29,14 +37,17 @@ static const char help[] =
     "\n"
     "  wick check\n"
     "  wick check --device rocm:0 --op conv2d\n"
-    "  wick check --op 'rope*' --dtype bf16\n";
+    "  wick check --op 'rope*' --dtype bf16\n"
+    "  wick check --save failing\n";
 
 typedef struct {
     wk_device *device;
     arg_list ops;
-    const char *impl;
+    const char *impl, *save;
     bool quick;
     wk_dtype dtype; /* WK_DTYPE_COUNT: all */
+    double tolerance;
+    wk_text command; /* that runs the last failure again; empty without --save */
     bool json;
     const char *report;
     FILE *report_file;
@@ -70,7 +81,7 @@ static void put_escaped(FILE *f, const char *s)
     }
 }
 
-static void put_json(FILE *f, const wk_check_result *r, const char *what)
+static void put_json(FILE *f, const options *o, const wk_check_result *r, const char *what)
 {
     fprintf(f, "{\"op\": \"%s\", \"check\": \"%s\", \"impl\": \"%s\", \"dtype\": \"%s\", ", r->op->name, what,
             r->impl, wk_dtype_name(r->dtype));
@@ -87,6 +98,11 @@ static void put_json(FILE *f, const wk_check_result *r, const char *what)
         put_escaped(f, r->sample);
         fprintf(f, "\", \"layout\": \"%s\"", wk_layout_name(r->layout));
     }
+    if (r->failed && o->command.data) {
+        fprintf(f, ", \"command\": \"");
+        put_escaped(f, o->command.data);
+        fprintf(f, "\"");
+    }
     fprintf(f, "}");
 }
 
@@ -95,8 +111,13 @@ static void put_failure(const options *o, const wk_check_result *r, const char *
     progress_clear();
     printf("FAIL %s %s %s %s: %s\n", r->op->name, what, r->impl, wk_dtype_name(r->dtype), r->message);
     printf("     sample: %s (%s)\n", r->sample, wk_layout_name(r->layout));
-    printf("     again:  wick check --device %s --op %s%s%s --dtype %s\n", wk_device_name(o->device),
-           r->op->name, r->impl[0] ? " --impl " : "", r->impl, wk_dtype_name(r->dtype));
+    if (o->command.data)
+        printf("     again:  %s\n", o->command.data);
+    else
+        printf("     again:  wick check --device %s --op %s%s%s --dtype %s; with --save DIR the `wick op` "
+               "command\n",
+               wk_device_name(o->device), r->op->name, r->impl[0] ? " --impl " : "", r->impl,
+               wk_dtype_name(r->dtype));
 }
 
 /* Counts a result and writes it where it is wanted. */
@@ -108,16 +129,73 @@ static void take(options *o, const wk_check_result *r, const char *what)
     o->failed += r->failed;
     o->refused += r->refused;
     if (o->json) {
-        put_json(stdout, r, what);
+        put_json(stdout, o, r, what);
         printf("\n");
     } else if (r->failed) {
         put_failure(o, r, what);
     }
     if (o->report_file) {
         fprintf(o->report_file, o->first ? "\n  " : ",\n  ");
-        put_json(o->report_file, r, what);
+        put_json(o->report_file, o, r, what);
         o->first = false;
     }
+    wk_text_free(&o->command);
+    o->command = (wk_text){0};
+}
+
+/* ---- failing calls as `wick op` commands ---- */
+
+/* A word for the shell. */
+static void put_word(wk_text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
+    if (*word && !word[strspn(word, plain)]) {
+        wk_text_add(text, " %s", word);
+        return;
+    }
+    wk_text_add(text, " '");
+    for (; *word; word++)
+        wk_text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    wk_text_add(text, "'");
+}
+
+/* Saves the failing call and keeps the command that runs it. */
+static void save_failure(void *ctx, const wk_check_result *r, const wk_call *call)
+{
+    options *o = ctx;
+    const wk_op *op = call ? call->op : r->op;
+    char in[1024], out[1024];
+    bool any = false;
+    const char *kind = r->impl[0] ? r->impl : strncmp(r->message, "gradient:", 9) == 0 ? "gradient" : "error";
+    snprintf(in, sizeof in, "%s/%s.%s.%s.in.safetensors", o->save, r->op->name, kind,
+             wk_dtype_name(r->dtype));
+    snprintf(out, sizeof out, "%s/%s.%s.%s.out.safetensors", o->save, r->op->name, kind,
+             wk_dtype_name(r->dtype));
+    if (call && wk_replay_save(call, in, &any) != WK_OK) {
+        progress_clear();
+        args_error();
+        return;
+    }
+    wk_text_add(&o->command, "wick op %s", op->name);
+    put_word(&o->command, any ? in : "-");
+    put_word(&o->command, out);
+    if (call)
+        wk_replay_params(&o->command, op, call->params);
+    else
+        wk_replay_words(&o->command, r->sample, r->dtype);
+    wk_text_add(&o->command, " outputs=all --device %s%s%s", wk_device_name(o->device),
+                r->impl[0] ? " --impl " : "", r->impl);
+}
+
+static int start_saving(options *o)
+{
+    if (o->save && mkdir(o->save, 0777) != 0 && errno != EEXIST) {
+        wk_fail(WK_ERR_IO, "check: --save: %.400s: %s", o->save, strerror(errno));
+        return args_error();
+    }
+    wk_check_configure(
+        &(wk_check_options){.allow = o->tolerance, .failed = o->save ? save_failure : NULL, .ctx = o});
+    return ARGS_GO;
 }
 
 /* ---- running ---- */
@@ -208,12 +286,14 @@ static bool close_report(options *o)
 
 static int parse(options *o, int argc, char **argv)
 {
-    const char *device = "auto", *dtype = NULL;
+    const char *device = "auto", *dtype = NULL, *tolerance = "1";
+    char *end;
     *o = (options){.dtype = WK_DTYPE_COUNT};
-    const arg_option known[] = {{"device", .value = &device},    {"op", .list = &o->ops},
-                                {"impl", .value = &o->impl},     {"dtype", .value = &dtype},
-                                {"report", .value = &o->report}, {"quick", .flag = &o->quick},
-                                {"json", .flag = &o->json},      {0}};
+    const arg_option known[] = {{"device", .value = &device},       {"op", .list = &o->ops},
+                                {"impl", .value = &o->impl},        {"dtype", .value = &dtype},
+                                {"quick", .flag = &o->quick},       {"save", .value = &o->save},
+                                {"tolerance", .value = &tolerance}, {"report", .value = &o->report},
+                                {"json", .flag = &o->json},         {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;
@@ -221,8 +301,11 @@ static int parse(options *o, int argc, char **argv)
         return args_usage("check", "expected options only, got '%s'", argv[1]);
     if (dtype && (o->dtype = wk_dtype_parse(dtype)) == WK_DTYPE_COUNT)
         return args_usage("check", "--dtype: expected a dtype like f32, got '%s'", dtype);
+    o->tolerance = strtod(tolerance, &end);
+    if (end == tolerance || *end || !(o->tolerance >= 0))
+        return args_usage("check", "--tolerance: expected a number of 0 or more, got '%s'", tolerance);
     o->device = wk_device_open(device);
-    return o->device ? ARGS_GO : args_error();
+    return o->device ? start_saving(o) : args_error();
 }
 
 int cmd_check(int argc, char **argv)

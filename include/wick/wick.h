@@ -13,5 +13,6 @@
 #include "core.h"
 #include "io.h"
 #include "ops.h"
+#include "stream.h"
 
 #endif

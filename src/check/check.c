@@ -17,6 +17,21 @@ double wk_tolerance(wk_dtype dtype)
     }
 }
 
+/* ---- options ---- */
+
+static wk_check_options options = {.allow = 1};
+
+void wk_check_configure(const wk_check_options *o) { options = o ? *o : (wk_check_options){.allow = 1}; }
+
+const wk_check_options *wk_check_configured(void) { return &options; }
+
+void wk_check_fail(wk_check_result *r, const wk_call *call)
+{
+    wk_error_clear();
+    if (r->failed++ == 0 && options.failed)
+        options.failed(options.ctx, r, call);
+}
+
 /* ---- comparing ---- */
 
 /* The typical size of the finite values. */
@@ -168,9 +183,9 @@ static bool outputs_agree(const wk_sample *got, const wk_sample *want, const cha
             note(r, text, layout, "%s: %s", name, wk_error());
             return false;
         }
-        double tolerance = wk_tolerance(g->dtype), ratio = c.worst == 0 ? 0
-                                                           : tolerance  ? c.worst / tolerance
-                                                                        : INFINITY;
+        double tolerance = wk_tolerance(g->dtype) * options.allow, ratio = c.worst == 0 ? 0
+                                                                           : tolerance  ? c.worst / tolerance
+                                                                                        : INFINITY;
         r->worst = ratio > r->worst ? ratio : r->worst;
         if (ratio > 1) {
             note(r, text, layout, "%s[%lld]: got %.9g, expected %.9g", name, (long long)c.place, c.got,
@@ -188,8 +203,9 @@ static void check_sample(wk_device *device, const wk_op *op, const char *impl, w
     wk_tensor *got_tail[WK_SAMPLE_TAIL] = {0}, *want_tail[WK_SAMPLE_TAIL] = {0};
     wk_scope_begin();
     wk_status status = wk_sample_make(op, text, dtype, layout, 1, device, &got);
+    bool made = status == WK_OK;
     wk_sample_want_all(&got, got_tail);
-    if (status == WK_OK) {
+    if (made) {
         wk_force_impl(impl);
         status = wk_call_run(&got.call);
         wk_force_impl(NULL);
@@ -200,7 +216,7 @@ static void check_sample(wk_device *device, const wk_op *op, const char *impl, w
             snprintf(r->message, sizeof r->message, "%s", wk_error());
     } else if (status != WK_OK) {
         note(r, text, layout, "%s", wk_error());
-        r->failed++;
+        wk_check_fail(r, made ? &got.call : NULL);
     } else {
         wk_sample source = got;
         if (source.call.tail_out)
@@ -209,7 +225,10 @@ static void check_sample(wk_device *device, const wk_op *op, const char *impl, w
         if (!right)
             note(r, text, layout, "reference: %s", wk_error());
         right = right && outputs_agree(&got, &want, text, layout, r);
-        *(right ? &r->passed : &r->failed) += 1;
+        if (right)
+            r->passed++;
+        else
+            wk_check_fail(r, &got.call);
     }
     wk_error_clear();
     wk_scope_end();
@@ -229,6 +248,51 @@ void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype
     }
 }
 
+/* ---- planning ---- */
+
+static void plan_sample(wk_device *device, const char *impl, const char *text, wk_layout layout,
+                        wk_check_result *r)
+{
+    wk_sample s;
+    wk_tensor *tail[WK_SAMPLE_TAIL] = {0};
+    wk_scope_begin();
+    wk_status status = wk_sample_make(r->op, text, r->dtype, layout, 1, device, &s);
+    wk_sample_want_all(&s, tail);
+    if (status == WK_OK) {
+        wk_force_impl(impl);
+        status = wk_call_run(&s.call);
+        wk_force_impl(NULL);
+    }
+    if (status == WK_OK) {
+        r->passed++;
+    } else if (status == WK_ERR_UNSUPPORTED) {
+        r->refused++;
+    } else {
+        note(r, text, layout, "%s", wk_error());
+        r->failed++;
+    }
+    wk_error_clear();
+    wk_scope_end();
+}
+
+int wk_check_plan(wk_device *device, const wk_op *op, wk_check_result *r)
+{
+    const wk_impl *const *impls = op->impls[device->kind];
+    *r = (wk_check_result){.op = op, .impl = ""};
+    for (int d = 0; d < WK_DTYPE_COUNT; d++) {
+        r->dtype = (wk_dtype)d;
+        for (int i = 0; wk_check_takes(op, r->dtype) && i < WK_MAX_IMPLS && impls[i]; i++) {
+            for (const char *const *text = op->samples; text && *text; text++) {
+                for (int layout = 0; layout < WK_LAYOUT_COUNT; layout++) {
+                    if (wk_sample_has_layout(*text, (wk_layout)layout))
+                        plan_sample(device, impls[i]->name, *text, (wk_layout)layout, r);
+                }
+            }
+        }
+    }
+    return r->passed;
+}
+
 /* ---- error samples ---- */
 
 void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)
@@ -240,8 +304,9 @@ void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)
         wk_sample s;
         wk_scope_begin();
         wk_status status = wk_sample_make(op, *text, r->dtype, WK_LAYOUT_PACKED, 1, device, &s);
+        bool made = status == WK_OK;
         s.call.want = ~0u;
-        if (status == WK_OK)
+        if (made)
             status = wk_call_run(&s.call);
         if (status == WK_OK)
             status = wk_sync(device);
@@ -250,7 +315,10 @@ void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r)
         if (!right)
             note(r, *text, WK_LAYOUT_PACKED, "expected an error with '%s', got %s: '%s'",
                  s.expect ? s.expect : "?", wk_status_name(status), wk_error());
-        *(right ? &r->passed : &r->failed) += 1;
+        if (right)
+            r->passed++;
+        else
+            wk_check_fail(r, made ? &s.call : NULL);
         wk_error_clear();
         wk_scope_end();
     }

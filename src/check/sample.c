@@ -123,6 +123,9 @@ static bool read_tensor(const char *text, wk_dtype sample, tensor_text *t)
     return at[1] == 0 || (at[1] == ':' && read_range(at + 2, &t->values));
 }
 
+/* Values repeat after so many (a prime): gigabytes for a benchmark are not drawn one by one. */
+enum { PERIOD = 4194301 };
+
 /* The text's tensor, packed, on the CPU. */
 static wk_tensor *packed_tensor(const tensor_text *t, uint64_t seed)
 {
@@ -131,8 +134,13 @@ static wk_tensor *packed_tensor(const tensor_text *t, uint64_t seed)
     range r = t->values;
     if (r.special && !wk_is_float(t->dtype))
         r = default_range(t->dtype);
-    for (int64_t i = 0; x && i < wk_count(x); i++)
+    int64_t count = x ? wk_count(x) : 0, drawn = count < PERIOD ? count : PERIOD;
+    for (int64_t i = 0; i < drawn; i++)
         wk_store_f64(t->dtype, (char *)wk_ptr(x) + (size_t)i * bytes, value_at(&r, t->dtype, seed, i));
+    for (int64_t i = drawn; i < count; i += PERIOD) {
+        int64_t n = count - i < PERIOD ? count - i : PERIOD;
+        memcpy((char *)wk_ptr(x) + (size_t)i * bytes, wk_ptr(x), (size_t)n * bytes);
+    }
     return x;
 }
 

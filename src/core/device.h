@@ -6,6 +6,8 @@
 
 typedef enum { WK_KIND_CPU, WK_KIND_ROCM, WK_KIND_CUDA, WK_KIND_COUNT } wk_device_kind;
 
+struct wk_storage;
+
 /* A backend is this table; every function records its own error. */
 typedef struct {
     /* NULL when there is none; the caller says for what. *stream: whose work may use it at once (NULL: any). */
@@ -14,9 +16,8 @@ typedef struct {
     wk_status (*upload)(wk_device *, void *dst, const void *host, size_t bytes);
     wk_status (*download)(wk_device *, void *host, const void *src, size_t bytes);
     wk_status (*sync)(wk_device *);
-    /* The calling thread's stream, and making it wait for what another one has queued; NULL on the CPU. */
-    void *(*stream)(wk_device *);
-    wk_status (*follow)(wk_device *, void *earlier);
+    /* Work on the calling thread's stream is about to use the memory; NULL on the CPU. */
+    wk_status (*use)(struct wk_storage *);
     void (*stats)(const wk_device *, wk_memory_stats *);
     void (*trim)(wk_device *);
     void (*limit)(wk_device *, uint64_t bytes);

@@ -8,6 +8,7 @@
 
 static _Thread_local const char *last_impl = "";
 static _Thread_local char forced[32];
+static _Thread_local int depth; /* implementations this thread is inside of */
 static _Atomic(wk_trace_fn) trace_fn;
 static _Atomic(void *) trace_ctx;
 
@@ -251,13 +252,13 @@ static wk_status make_outputs(wk_call *c)
 
 /* ---- choosing ---- */
 
-const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
+/* The first implementation from `from` on, of that name where one is given, that takes the call; NULL, with the last
+ * reason, when none does. */
+static const wk_impl *pick_named(const wk_call *c, int from, const char *name, const char **reason)
 {
-    wk_ops_init();
     const wk_impl *const *list = c->op->impls[c->device->kind];
-    *reason = "no implementation of that name";
-    for (int i = 0; i < WK_MAX_IMPLS && list[i]; i++) {
-        if (forced[0] && strcmp(forced, list[i]->name) != 0)
+    for (int i = from; i < WK_MAX_IMPLS && list[i]; i++) {
+        if (name[0] && strcmp(name, list[i]->name) != 0)
             continue;
         *reason = list[i]->refuse ? list[i]->refuse(c) : NULL;
         if (!*reason)
@@ -266,22 +267,61 @@ const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
     return NULL;
 }
 
+/* What is forced binds the caller's own ops; those that an implementation runs inside prefer it. */
+static const wk_impl *pick_from(const wk_call *c, int from, const char **reason)
+{
+    wk_ops_init();
+    const wk_impl *found = pick_named(c, from, forced, reason);
+    return found || !forced[0] || depth == 0 ? found : pick_named(c, from, "", reason);
+}
+
+const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
+{
+    *reason = "no implementation of that name";
+    return pick_from(c, 0, reason);
+}
+
+static wk_status run_nested(wk_call *c)
+{
+    depth++;
+    wk_status status = c->impl->run(c);
+    depth--;
+    return status;
+}
+
+/* Runs c->impl; a vendor's library that finds it has nothing for this call leaves it to the next in the list, where no
+ * input was written to. */
+static wk_status run_or_next(wk_call *c)
+{
+    const wk_impl *const *list = c->op->impls[c->device->kind];
+    wk_status status = run_nested(c);
+    for (int i = 0; status == WK_ERR_UNSUPPORTED && !forced[0] && i < WK_MAX_IMPLS && list[i]; i++) {
+        const char *reason;
+        const wk_impl *next = list[i] == c->impl ? pick_from(c, i + 1, &reason) : NULL;
+        if (!next)
+            continue;
+        wk_error_clear();
+        c->impl = next;
+        status = run_nested(c);
+    }
+    return status;
+}
+
 static wk_status run_impl(wk_call *c)
 {
     const char *reason;
-    const wk_impl *impl = wk_call_pick(c, &reason);
-    if (!impl)
+    c->impl = wk_call_pick(c, &reason);
+    if (!c->impl)
         return wk_call_fail(c, WK_ERR_UNSUPPORTED, forced[0] ? forced : c->device->name, "%s", reason);
-    c->impl = impl;
     wk_trace_fn trace = atomic_load_explicit(&trace_fn, memory_order_relaxed);
     struct timespec t0 = {0}, t1;
     if (trace)
         clock_gettime(CLOCK_MONOTONIC, &t0);
-    wk_status status = impl->run(c);
-    last_impl = impl->name; /* said last: an implementation may run other ops on the way */
+    wk_status status = run_or_next(c);
+    last_impl = c->impl->name; /* said last: an implementation may run other ops on the way */
     if (trace) {
         clock_gettime(CLOCK_MONOTONIC, &t1);
-        trace(atomic_load(&trace_ctx), c->op->name, impl->name,
+        trace(atomic_load(&trace_ctx), c->op->name, c->impl->name,
               (double)(t1.tv_sec - t0.tv_sec) * 1e6 + (double)(t1.tv_nsec - t0.tv_nsec) * 1e-3);
     }
     return status;
@@ -290,7 +330,7 @@ static wk_status run_impl(wk_call *c)
 /* The order of work on several streams follows the order of the calls. */
 static wk_status order_streams(const wk_call *c)
 {
-    if (!c->device->table->stream)
+    if (!c->device->table->use)
         return WK_OK;
     for (int i = 0; i < WK_MAX_IN; i++) {
         if (c->in[i])

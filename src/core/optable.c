@@ -67,6 +67,8 @@ static void build(void)
         add_impls(WK_KIND_CPU, *family);
     for (const wk_impl *const *family = wk_ref_families; *family; family++)
         add_impls(WK_KIND_CPU, *family);
+    add_impls(WK_KIND_ROCM, wk_rocm_impls_matmul);
+    add_impls(WK_KIND_CUDA, wk_cuda_impls_matmul);
     for (const wk_impl *const *family = wk_gpu_families; *family; family++) {
         add_impls(WK_KIND_ROCM, *family);
         add_impls(WK_KIND_CUDA, *family);

@@ -14,7 +14,7 @@ static wk_storage *storage_new(wk_device *device, void *data, size_t bytes, bool
     return s;
 }
 
-static void storage_drop(wk_storage *s)
+void wk_storage_drop(wk_storage *s)
 {
     if (atomic_fetch_sub(&s->refs, 1) != 1)
         return;
@@ -25,19 +25,7 @@ static void storage_drop(wk_storage *s)
     wk_free(s);
 }
 
-wk_status wk_storage_use(wk_storage *s)
-{
-    wk_device *d = s->device;
-    if (!d->table->stream)
-        return WK_OK;
-    void *now = d->table->stream(d), *last = atomic_load(&s->stream);
-    if (last == now)
-        return WK_OK;
-    if (last)
-        WK_TRY(d->table->follow(d, last));
-    atomic_store(&s->stream, now);
-    return WK_OK;
-}
+wk_status wk_storage_use(wk_storage *s) { return s->device->table->use ? s->device->table->use(s) : WK_OK; }
 
 /* ---- tensors ---- */
 
@@ -61,7 +49,7 @@ static wk_tensor *tensor_over(wk_storage *s, wk_dtype dtype, int rank, const int
     }
     wk_free(t);
     wk_device *device = s->device;
-    storage_drop(s);
+    wk_storage_drop(s);
     return out_of_memory(sizeof *t, device);
 }
 
@@ -231,7 +219,7 @@ void wk_drop(wk_tensor *t)
         wk_scope_remove(t);
     if (atomic_fetch_sub(&t->refs, 1) != 1)
         return;
-    storage_drop(t->storage);
+    wk_storage_drop(t->storage);
     wk_free(t);
 }
 

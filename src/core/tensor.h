@@ -9,7 +9,7 @@
 #include "shape.h"
 
 /* Memory that views share. Foreign memory has a release function, wick's own goes back to the device. */
-typedef struct {
+typedef struct wk_storage {
     atomic_long refs;
     wk_device *device;
     void *data;
@@ -35,6 +35,7 @@ struct wk_tensor {
 
 /* Before work on the thread's stream uses the memory: waits, on the device, for the stream that used it last. */
 wk_status wk_storage_use(wk_storage *s);
+void wk_storage_drop(wk_storage *s);
 
 /* What an output has to be. */
 typedef struct {

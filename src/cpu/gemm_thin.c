@@ -95,6 +95,14 @@ ALWAYS_INLINE vf load_f16(const uint16_t *p)
 /* Columns of bf16 are multiplied as they are, two values of k in one instruction; x is bf16 too. */
 #define BF16_DOT __attribute__((target("avx512bf16")))
 
+static __attribute__((noinline)) void put_pair_sums(const thin_part *t, int64_t j, int cn,
+                                                    __m512 acc[][THIN_STEP])
+{
+    for (int i = 0; i < t->m; i++)
+        for (int c = 0; c < cn; c++)
+            ((float *)t->y)[i * t->ldy + j + c] = _mm512_reduce_add_ps(acc[i][c]);
+}
+
 BF16_DOT ALWAYS_INLINE void dot_pairs(const thin_part *t, int m, int64_t j, int cn)
 {
     const uint16_t *b = (const uint16_t *)t->b + j * t->cs, *x = t->x;
@@ -113,9 +121,11 @@ BF16_DOT ALWAYS_INLINE void dot_pairs(const thin_part *t, int m, int64_t j, int 
                 acc[i][c] = _mm512_dpbf16_ps(acc[i][c], (__m512bh)xv[i], (__m512bh)bv);
         }
     }
+    __m512 kept[THIN_ROWS][THIN_STEP];
     for (int i = 0; i < m; i++)
         for (int c = 0; c < cn; c++)
-            ((float *)t->y)[i * t->ldy + j + c] = _mm512_reduce_add_ps(acc[i][c]);
+            kept[i][c] = acc[i][c];
+    put_pair_sums(t, j, cn, kept);
 }
 
 BF16_DOT ALWAYS_INLINE void dot_all_pairs(const thin_part *t, int m)

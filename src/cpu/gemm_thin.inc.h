@@ -55,6 +55,19 @@ ALWAYS_INLINE void NAME(by_rows)(const thin_part *t, int m)
     NAME(add_rest)(t, 0, whole);
 }
 
+/* y[i, j + c] = the sum of the lanes of acc[i][c], for cn columns. */
+static __attribute__((noinline)) void NAME(put_sums)(const thin_part *t, int64_t j, int cn,
+                                                     NAME(vec) acc[][THIN_STEP])
+{
+    for (int i = 0; i < t->m; i++)
+        for (int c = 0; c < cn; c++) {
+            REAL sum = 0;
+            for (size_t l = 0; l < WK_VEC_BYTES / sizeof(REAL); l++)
+                sum += acc[i][c][l];
+            ((REAL *)t->y)[i * t->ldy + j + c] = sum;
+        }
+}
+
 /* y[i, j] = sum of x[i, p] * b[p, j] for cn columns of b, which are contiguous. m and cn are constants. */
 ALWAYS_INLINE void NAME(dot_columns)(const thin_part *t, int m, int64_t j, int cn, int64_t kn)
 {
@@ -74,13 +87,11 @@ ALWAYS_INLINE void NAME(dot_columns)(const thin_part *t, int m, int64_t j, int c
                 acc[i][c] += x[i] * bv;
         }
     }
+    NAME(vec) kept[THIN_ROWS][THIN_STEP]; /* acc itself stays in registers, so it must have no address */
     for (int i = 0; i < m; i++)
-        for (int c = 0; c < cn; c++) {
-            REAL sum = 0;
-            for (int l = 0; l < lanes; l++)
-                sum += acc[i][c][l];
-            ((REAL *)t->y)[i * t->ldy + j + c] = sum;
-        }
+        for (int c = 0; c < cn; c++)
+            kept[i][c] = acc[i][c];
+    NAME(put_sums)(t, j, cn, kept);
 }
 
 ALWAYS_INLINE void NAME(by_columns)(const thin_part *t, int m)

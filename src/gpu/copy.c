@@ -2,9 +2,12 @@
 #include "copy.h"
 #include "families.h"
 #include "kernels/copy.h"
+#include "ops/copy.h"
+#include "ops/reduce.h"
+#include "pad.h"
 
 static const wk_kernel copy_strided = {"copy", "copy_strided", "copy_args", 256, .types = 1, .ints = 2};
-static const wk_kernel copy_tiled = {"copy", "copy_tiled", "copy_args", 256, .types = 1};
+static const wk_kernel copy_tiled = {"copy", "copy_tiled", "copy_args", 256, .types = 1, .ints = 1};
 
 /* Source and destination, neighbouring dimensions joined. */
 typedef struct {
@@ -13,12 +16,6 @@ typedef struct {
     size_t bytes;                                        /* of an element */
     void *ptr[2];
 } walk;
-
-/* The dtype that stands for all of its size. */
-static wk_dtype by_size(size_t bytes)
-{
-    return bytes == 1 ? WK_U8 : bytes == 2 ? WK_I16 : bytes == 4 ? WK_U32 : WK_I64;
-}
 
 /* Dimensions in the order of dst's strides, largest first, so that writes go through memory. */
 static void sort_dims(walk *w)
@@ -70,7 +67,7 @@ static wk_status run_strided(const wk_call *c, const walk *w)
     wk_grid grid = {.x = wk_blocks(a.count, 256 * vec, WK_GRID_MAX)};
     return WK_LAUNCH(
         c, &copy_strided,
-        WK_INSTANCE(.t = {(unsigned char)by_size(w->bytes)}, .i = {(short)vec, a.count >= (i64)1 << 31}),
+        WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}, .i = {(short)vec, a.count >= (i64)1 << 31}),
         grid, a);
 }
 
@@ -85,6 +82,21 @@ static int turned_dim(const walk *w)
             return d;
     }
     return -1;
+}
+
+/* Elements a thread moves at once: 16 bytes, or 8 elements, where both sides are aligned to that in every dimension. */
+static int tile_vector(const walk *w, int turned)
+{
+    int vec = w->bytes == 1 ? 8 : (int)(16 / w->bytes), last = w->rank - 1;
+    size_t bytes = (size_t)vec * w->bytes;
+    if (w->shape[last] % vec || w->shape[turned] % vec || (size_t)w->ptr[0] % bytes ||
+        (size_t)w->ptr[1] % bytes)
+        return 1;
+    for (int d = 0; d < w->rank; d++) {
+        if ((d != turned && w->strides[0][d] % vec) || (d != last && w->strides[1][d] % vec))
+            return 1;
+    }
+    return vec;
 }
 
 static wk_status run_tiled(const wk_call *c, const walk *w, int turned, bool *done)
@@ -112,7 +124,10 @@ static wk_status run_tiled(const wk_call *c, const walk *w, int turned, bool *do
     a.col_tiles = wk_divisor_of(col_tiles);
     a.count = (i64)tiles;
     wk_grid grid = {.x = wk_blocks(a.count, 1, WK_GRID_MAX)};
-    return WK_LAUNCH(c, &copy_tiled, WK_INSTANCE(.t = {(unsigned char)by_size(w->bytes)}), grid, a);
+    return WK_LAUNCH(
+        c, &copy_tiled,
+        WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}, .i = {(short)tile_vector(w, turned)}), grid,
+        a);
 }
 
 static wk_status run_packed(const wk_call *c, const walk *w)
@@ -144,9 +159,124 @@ wk_status wk_gpu_copy(const wk_call *c, const wk_tensor *src, const wk_tensor *d
     return done ? WK_OK : run_strided(c, &w);
 }
 
-static wk_status run_copy(wk_call *c) { return wk_gpu_copy(c, c->in[0], c->out[0]); }
+/* ---- the ops ---- */
+
+/* x into y, unless y is x itself. */
+static wk_status copy_unless_same(const wk_call *c, const wk_tensor *x, const wk_tensor *y)
+{
+    return wk_ptr(x) == wk_ptr(y) ? WK_OK : wk_gpu_copy(c, x, y);
+}
+
+static wk_status run_copy(wk_call *c) { return copy_unless_same(c, c->in[0], c->out[0]); }
+
+/* Rows of a flat tensor, `stride` apart, from element `offset` on. */
+static wk_tensor rows_of(const wk_tensor *t, int64_t rows, int64_t cols, int64_t stride, int64_t offset)
+{
+    wk_tensor v = wk_tensor_local(t);
+    v.rank = 2;
+    v.shape[0] = rows;
+    v.shape[1] = cols;
+    v.strides[0] = stride;
+    v.strides[1] = 1;
+    v.offset += offset;
+    return v;
+}
+
+/* Where rows overlap in y the last one wins: each but the last shows only its first dst_stride elements. */
+static wk_status copy_rows(const wk_call *c, const wk_tensor *x, const wk_tensor *y)
+{
+    const wk_copy2d_params *p = c->params;
+    bool overlap = p->dst_stride < p->cols;
+    int64_t rows = overlap ? p->rows - 1 : p->rows, shown = overlap ? p->dst_stride : p->cols;
+    if (p->rows == 0 || p->cols == 0)
+        return WK_OK;
+    wk_tensor src = rows_of(x, rows, shown, p->src_stride, p->src_offset);
+    wk_tensor dst = rows_of(y, rows, shown, p->dst_stride, p->dst_offset);
+    WK_TRY(wk_gpu_copy(c, &src, &dst));
+    if (!overlap)
+        return WK_OK;
+    src = rows_of(x, 1, p->cols, p->cols, p->src_offset + rows * p->src_stride);
+    dst = rows_of(y, 1, p->cols, p->cols, p->dst_offset + rows * p->dst_stride);
+    return wk_gpu_copy(c, &src, &dst);
+}
+
+static wk_status run_copy2d(wk_call *c)
+{
+    const wk_tensor *x = wk_tensor_packed(c->in[0]), *dst = c->in[1];
+    wk_tensor *y = c->out[0], *flat = y;
+    if (x && !wk_is_packed(y))
+        flat = wk_tensor_new(c->device, y->dtype, y->rank, y->shape);
+    if (!x || !flat)
+        return wk_error_status();
+    WK_TRY(copy_unless_same(c, dst, flat));
+    WK_TRY(copy_rows(c, x, flat));
+    return flat == y ? WK_OK : wk_gpu_copy(c, flat, y);
+}
+
+static wk_status run_cat(wk_call *c)
+{
+    wk_tensor part = wk_tensor_local(c->out[0]);
+    int dim = wk_shape_dim(part.rank, WK_PARAMS(c, wk_cat_params)->dim);
+    for (int i = 0; i < c->n_tail; i++) {
+        const wk_tensor *t = c->tail[i];
+        if (wk_cat_skips(t))
+            continue;
+        WK_TRY(wk_gpu_copy(c, t, &part));
+        part.offset += t->shape[dim] * part.strides[dim];
+    }
+    return WK_OK;
+}
+
+static wk_status run_stack(wk_call *c)
+{
+    wk_tensor part = wk_tensor_local(c->out[0]);
+    int dim = wk_shape_dim(part.rank, WK_PARAMS(c, wk_cat_params)->dim);
+    int64_t step = part.strides[dim];
+    part.rank--;
+    for (int d = dim; d < part.rank; d++)
+        part.strides[d] = part.strides[d + 1];
+    for (int i = 0; i < c->n_tail; i++) {
+        WK_TRY(wk_gpu_copy(c, c->tail[i], &part));
+        part.offset += step;
+    }
+    return WK_OK;
+}
+
+static wk_status run_slice_assign(wk_call *c)
+{
+    const int64_t *start = WK_PARAMS(c, wk_slice_params)->start.v;
+    wk_tensor part = wk_tensor_local(c->out[0]);
+    WK_TRY(copy_unless_same(c, c->in[0], c->out[0]));
+    for (int d = 0; d < part.rank; d++)
+        part.offset += start[d] * part.strides[d];
+    return wk_gpu_copy(c, c->in[1], &part);
+}
+
+/* A reversed dimension is read from its last element on, by a negative stride. */
+static wk_status run_flip(wk_call *c)
+{
+    wk_tensor x = wk_tensor_local(c->in[0]);
+    unsigned set;
+    WK_TRY(wk_reduce_dims(c, &WK_PARAMS(c, wk_flip_params)->dims, x.rank, &set));
+    for (int d = 0; d < x.rank; d++) {
+        if (set >> d & 1) {
+            x.offset += (x.shape[d] - 1) * x.strides[d];
+            x.strides[d] = -x.strides[d];
+        }
+    }
+    return wk_gpu_copy(c, &x, c->out[0]);
+}
 
 const wk_impl wk_gpu_impls_copy[] = {
     {"copy", "kernel", run_copy, NULL, NULL},
+    {"copy2d", "kernel", run_copy2d, NULL, NULL},
+    {"cat", "kernel", run_cat, NULL, NULL},
+    {"stack", "kernel", run_stack, NULL, NULL},
+    {"pad", "kernel", wk_gpu_pad, NULL, NULL},
+    {"flip", "kernel", run_flip, NULL, NULL},
+    {"slice_assign", "kernel", run_slice_assign, NULL, NULL},
+    {"one_hot", "kernel", wk_gpu_one_hot, NULL, NULL},
+    {"tril", "kernel", wk_gpu_triangle, NULL, NULL},
+    {"triu", "kernel", wk_gpu_triangle, NULL, "upper"},
     {0},
 };

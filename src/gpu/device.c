@@ -2,7 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/memory.h"
+#include "cuda/cuda_libs.h"
 #include "library.h"
+#include "rocm/rocm.h"
 #include "runtime.h"
 
 wk_status wk_gpu_fail(const wk_gpu *g, int code, const char *doing)
@@ -27,8 +29,12 @@ wk_status wk_gpu_mail(wk_gpu *g)
         return wk_fail(WK_ERR_INTERNAL, "%s: a kernel left an error of no op", g->base.name);
     if (limit == 0 && value == 0)
         return wk_fail(WK_ERR_INDEX, "%s: %s: integer division by zero", op->name, op->in[slot].name);
-    return wk_fail(WK_ERR_INDEX, "%s: %s: expected indices from 0 to %lld, got %lld", op->name,
-                   op->in[slot].name, (long long)limit - 1, (long long)value);
+    const char *name = op->in[slot].name;
+    const char *kind = strstr(name, "cu_seqlens") ? "numbers that go up"
+                       : strstr(name, "lengths")  ? "lengths"
+                                                  : "indices";
+    return wk_fail(WK_ERR_INDEX, "%s: %s: expected %s from 0 to %lld, got %lld", op->name, name, kind,
+                   (long long)limit - 1, (long long)value);
 }
 
 wk_report wk_report_of(const wk_call *c, int slot)
@@ -43,21 +49,15 @@ static wk_status sync(wk_device *d)
 {
     wk_gpu *g = wk_gpu_of(d);
     int code = g->driver->enter(g->context);
-    if (code == 0 && wk_gpu_stream(g)->capturing)
+    if (code == 0 && wk_gpu_stream(g)->graph)
         return wk_fail(WK_ERR_ARGUMENT, "sync: a graph is being captured: end it first");
     pthread_mutex_lock(&g->lock);
     for (wk_stream *s = g->streams; s && code == 0; s = s->next) {
-        if (!s->idle && !s->capturing)
+        if (!s->idle && !s->graph)
             code = g->driver->stream_sync(s->handle);
     }
     pthread_mutex_unlock(&g->lock);
     return code ? wk_gpu_fail(g, code, "waiting for the device") : wk_gpu_mail(g);
-}
-
-static void *stream(wk_device *d) { return wk_gpu_stream(wk_gpu_of(d)); }
-static wk_status follow(wk_device *d, void *earlier)
-{
-    return wk_stream_follow(wk_gpu_stream(wk_gpu_of(d)), earlier);
 }
 
 static const wk_device_table gpu_table = {
@@ -66,8 +66,7 @@ static const wk_device_table gpu_table = {
     .upload = wk_gpu_upload,
     .download = wk_gpu_download,
     .sync = sync,
-    .stream = stream,
-    .follow = follow,
+    .use = wk_gpu_use,
     .stats = wk_arena_stats,
     .trim = wk_arena_trim,
     .limit = wk_arena_limit,
@@ -85,9 +84,12 @@ static wk_status open_mailbox(wk_gpu *g)
     return WK_OK;
 }
 
-static wk_status open_gpu(wk_gpu *g)
+wk_status wk_gpu_open(wk_gpu *g, const wk_driver *driver, int ordinal)
 {
     wk_gpu_facts f = {0};
+    *g = (wk_gpu){.base = {.kind = driver->kind, .table = &gpu_table}, .driver = driver, .ordinal = ordinal};
+    snprintf(g->base.name, sizeof g->base.name, "%s:%d", driver->maker, ordinal);
+    pthread_mutex_init(&g->lock, NULL);
     int code = g->driver->open(g->ordinal, &f, &g->context);
     if (code == 0)
         code = g->driver->enter(g->context);
@@ -118,10 +120,7 @@ static void add_maker(const wk_driver *driver)
         return;
     for (int i = 0; i < n && gpu_count < MAX_GPUS; i++) {
         wk_gpu *g = &gpus[gpu_count];
-        *g = (wk_gpu){.base = {.kind = driver->kind, .table = &gpu_table}, .driver = driver, .ordinal = i};
-        snprintf(g->base.name, sizeof g->base.name, "%s:%d", driver->maker, i);
-        pthread_mutex_init(&g->lock, NULL);
-        if (open_gpu(g) == WK_OK) {
+        if (wk_gpu_open(g, driver, i) == WK_OK) {
             gpu_count++;
             continue;
         }
@@ -146,12 +145,12 @@ static void find_all(void)
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "rocm") == 0)
-        note_missing(WK_KIND_ROCM, wk_libraries()[0], why);
+        note_missing(WK_KIND_ROCM, &wk_lib_hip, why);
     driver = only && strcmp(only, "rocm") == 0 ? NULL : wk_cuda_driver(&why);
     if (driver)
         add_maker(driver);
     else if (!only || strcmp(only, "cuda") == 0)
-        note_missing(WK_KIND_CUDA, wk_libraries()[2], why);
+        note_missing(WK_KIND_CUDA, &wk_lib_cuda, why);
 }
 
 static void find_once(void)

@@ -1,8 +1,11 @@
 /* families.c: every family's kernels in one list; the libraries both makers' sides can use. */
+#include "blas.h"
 #include "cuda/cuda_libs.h"
 #include "families.h"
 #include "library.h"
+#include "driver.h"
 #include "rocm/rocm.h"
+#include "rtc.h"
 
 const wk_impl *const wk_gpu_families[] = {
 #define X(name) wk_gpu_impls_##name,
@@ -10,5 +13,16 @@ const wk_impl *const wk_gpu_families[] = {
 #undef X
         NULL};
 
-static wk_library *const libraries[] = {&wk_lib_hip, &wk_lib_hiprtc, &wk_lib_cuda, &wk_lib_nvrtc, NULL};
-wk_library *const *wk_libraries(void) { return libraries; }
+wk_library *const *wk_libraries(void)
+{
+    static wk_library *const libraries[] = {
+        &wk_lib_hip, &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_cuda, &wk_lib_nvrtc, &wk_lib_cublas, NULL};
+    const char *why;
+    wk_rocm_driver(&why);
+    wk_cuda_driver(&why);
+    wk_rtc_load(&wk_rocm_rtc);
+    wk_rtc_load(&wk_cuda_rtc);
+    wk_rocblas.load();
+    wk_cublas.load();
+    return libraries;
+}

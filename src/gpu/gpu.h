@@ -9,8 +9,7 @@
 #include "core/op.h"
 #include "driver.h"
 #include "kernels/types.h"
-
-typedef struct wk_stream wk_stream;
+#include "wick/stream.h"
 
 typedef struct wk_gpu {
     wk_device base; /* first: a wk_device * of a GPU is a wk_gpu * */
@@ -25,7 +24,7 @@ typedef struct wk_gpu {
     wk_stream *streams;         /* all of them */
     wk_mailbox *mailbox, *mailbox_on_device;
     struct wk_staging *staging; /* copy.c: pinned memory on the way between host and device */
-    void *blas;                 /* the handle of rocBLAS or cuBLAS, made on first use */
+    int blas_state; /* 0: not looked for yet; 1: the library serves this device; -1: it does not */
 } wk_gpu;
 
 static inline wk_gpu *wk_gpu_of(const wk_device *d) { return (wk_gpu *)d; }

@@ -29,7 +29,7 @@ typedef struct {
 } wk_symbol;
 bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n);
 
-/* Every library of both makers, for `wick info`; NULL-terminated, each tried before. */
+/* Every library of both makers, for `wick info`; NULL-terminated. Loads those that were not needed yet. */
 wk_library *const *wk_libraries(void);
 
 #endif

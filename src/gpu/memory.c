@@ -64,7 +64,7 @@ static void free_stack(wk_gpu *g, wk_block_stack *s, size_t bytes)
 static void drop_cached(wk_gpu *g)
 {
     for (wk_stream *s = g->streams; s; s = s->next) {
-        if (s->capturing)
+        if (s->graph)
             return;
     }
     for (wk_stream *s = g->streams; s; s = s->next) {
@@ -185,5 +185,7 @@ void wk_arena_limit(wk_device *d, uint64_t bytes)
     wk_gpu *g = wk_gpu_of(d);
     pthread_mutex_lock(&g->lock);
     g->arena->limit = bytes;
+    if (bytes && g->arena->stats.in_use + g->arena->stats.cached > bytes && g->driver->enter(g->context) == 0)
+        drop_cached(g);
     pthread_mutex_unlock(&g->lock);
 }

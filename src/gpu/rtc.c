@@ -1,6 +1,8 @@
 /* rtc.c: compiling kernels at run time, with hipRTC or NVRTC. */
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "core/error.h"
 #include "core/memory.h"
 #include "rtc.h"
@@ -14,8 +16,12 @@ static void load(wk_rtc *rtc)
     if (!wk_library_load(rtc->library) || !wk_library_symbols(rtc->library, symbols, WK_RTC_CALLS) ||
         rtc->calls.f.version(&major, &minor) != 0)
         return;
+    /* hipRTC has said 9.0 in every ROCm: its file name tells versions apart. */
+    char *real = realpath(rtc->library->path, NULL), *slash = real ? strrchr(real, '/') : NULL;
     snprintf(rtc->library->version, sizeof rtc->library->version, "%d.%d", major, minor);
-    snprintf(rtc->version, sizeof rtc->version, "%s %s", rtc->title, rtc->library->version);
+    snprintf(rtc->version, sizeof rtc->version, "%s %s %.40s", rtc->title, rtc->library->version,
+             slash ? slash + 1 : "");
+    free(real);
     rtc->usable = true;
 }
 

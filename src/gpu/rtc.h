@@ -40,7 +40,7 @@ typedef struct {
     const char *names[WK_RTC_CALLS];
     wk_rtc_calls calls;
     bool usable;
-    char version[64]; /* "hipRTC 6.4": part of the key of what is compiled */
+    char version[96]; /* "hipRTC 9.0 libhiprtc.so.6.4.43484": part of the key of what is compiled */
 } wk_rtc;
 
 extern wk_rtc wk_rocm_rtc, wk_cuda_rtc;

@@ -14,25 +14,70 @@
     extern const char wk_text_##symbol[];
 
 /* X(symbol, file): every file, headers first. */
+/* clang-format off */
 #define FILES(X) \
     X(types_h, "types.h") \
     X(device_h, "device.h") \
-    X(map_h, "map.h") \
-    X(map_hip, "map.hip") \
-    X(unary_hip, "unary.hip") \
-    X(binary_hip, "binary.hip") \
-    X(copy_h, "copy.h") \
-    X(copy_hip, "copy.hip") \
-    X(planes_h, "planes.h") \
-    X(planes_hip, "planes.hip") \
-    X(pool_h, "pool.h") \
-    X(pool_hip, "pool.hip") \
-    X(resample_h, "resample.h") \
-    X(resample_hip, "resample.hip") \
+    X(act_h, "act.h") \
+    X(attention_h, "attention.h") \
+    X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
-    X(conv_hip, "conv.hip") \
+    X(copy_h, "copy.h") \
+    X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
-    X(depthwise_hip, "depthwise.hip")
+    X(ids_h, "ids.h") \
+    X(index_h, "index.h") \
+    X(loss_h, "loss.h") \
+    X(lrn_h, "lrn.h") \
+    X(map_h, "map.h") \
+    X(matmul_h, "matmul.h") \
+    X(norm_h, "norm.h") \
+    X(optim_h, "optim.h") \
+    X(order_h, "order.h") \
+    X(pad_h, "pad.h") \
+    X(philox_h, "philox.h") \
+    X(planes_h, "planes.h") \
+    X(pool_h, "pool.h") \
+    X(random_h, "random.h") \
+    X(reduce_h, "reduce.h") \
+    X(resample_h, "resample.h") \
+    X(rnn_h, "rnn.h") \
+    X(rope_h, "rope.h") \
+    X(scan_h, "scan.h") \
+    X(softmax_h, "softmax.h") \
+    X(walk_h, "walk.h") \
+    X(attention_hip, "attention.hip") \
+    X(attention_grad_hip, "attention_grad.hip") \
+    X(attention_thin_hip, "attention_thin.hip") \
+    X(binary_hip, "binary.hip") \
+    X(conv_hip, "conv.hip") \
+    X(copy_hip, "copy.hip") \
+    X(ctc_hip, "ctc.hip") \
+    X(depthwise_hip, "depthwise.hip") \
+    X(index_hip, "index.hip") \
+    X(lines_hip, "lines.hip") \
+    X(loss_hip, "loss.hip") \
+    X(lrn_hip, "lrn.hip") \
+    X(map_hip, "map.hip") \
+    X(matmul_hip, "matmul.hip") \
+    X(norm_hip, "norm.hip") \
+    X(norm_planes_hip, "norm_planes.hip") \
+    X(optim_hip, "optim.hip") \
+    X(order_hip, "order.hip") \
+    X(pad_hip, "pad.hip") \
+    X(planes_hip, "planes.hip") \
+    X(pool_hip, "pool.hip") \
+    X(random_hip, "random.hip") \
+    X(reduce_hip, "reduce.hip") \
+    X(resample_hip, "resample.hip") \
+    X(rnn_hip, "rnn.hip") \
+    X(rope_hip, "rope.hip") \
+    X(scan_hip, "scan.hip") \
+    X(softmax_hip, "softmax.hip") \
+    X(sort_hip, "sort.hip") \
+    X(unary_hip, "unary.hip") \
+    X(walk_hip, "walk.hip") \
+    /* clang-format on */
 
 FILES(TEXT)
 

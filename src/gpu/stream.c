@@ -1,4 +1,6 @@
 /* stream.c: queues of work, and the order between them. */
+#include <math.h>
+#include <time.h>
 #include "core/memory.h"
 #include "runtime.h"
 
@@ -21,26 +23,6 @@ wk_stream *wk_gpu_stream(const wk_gpu *g)
 
 void *wk_gpu_stream_handle(const wk_gpu *g) { return wk_gpu_stream(g)->handle; }
 
-wk_status wk_stream_enter(wk_stream *s)
-{
-    if (thread.n == DEPTH)
-        return wk_fail(WK_ERR_ARGUMENT, "stream_push: expected at most %d streams at once", DEPTH);
-    thread.entered[thread.n++] = s;
-    return WK_OK;
-}
-
-void wk_stream_leave(wk_stream *s)
-{
-    for (int i = thread.n - 1; i >= 0; i--) {
-        if (thread.entered[i] != s)
-            continue;
-        for (; i + 1 < thread.n; i++)
-            thread.entered[i] = thread.entered[i + 1];
-        thread.n--;
-        return;
-    }
-}
-
 /* A record that no stream uses, or a new one. Records stay: storage may point to one long after. */
 static wk_stream *take_record(wk_gpu *g)
 {
@@ -54,6 +36,7 @@ static wk_stream *take_record(wk_gpu *g)
     if (!s)
         return NULL;
     *s = (wk_stream){.gpu = g, .next = g->streams};
+    pthread_mutex_init(&s->blas_lock, NULL);
     g->streams = s;
     return s;
 }
@@ -82,29 +65,14 @@ wk_stream *wk_stream_make(wk_gpu *g, void *handle)
     return NULL;
 }
 
-void wk_stream_give_back(wk_stream *s)
-{
-    wk_gpu *g = s->gpu;
-    g->driver->enter(g->context);
-    if (s->handle)
-        g->driver->stream_sync(s->handle);
-    wk_arena_move(s, g->stream);
-    if (!s->foreign && s->handle)
-        g->driver->stream_free(s->handle);
-    pthread_mutex_lock(&g->lock);
-    s->handle = NULL;
-    s->idle = true;
-    pthread_mutex_unlock(&g->lock);
-}
-
 /* Waiting for all that `earlier` has queued so far is more than the last use of one tensor, but needs no event for
- * each. Nothing waits inside a capture: what a graph reads must be there when it is replayed. */
+ * each. */
 wk_status wk_stream_follow(wk_stream *s, wk_stream *earlier)
 {
     wk_gpu *g = s->gpu;
     if (earlier->ran_on)
         earlier = earlier->ran_on;
-    if (s == earlier || s->capturing || earlier->capturing || earlier->idle)
+    if (s == earlier || earlier->graph || earlier->idle)
         return WK_OK;
     int code = g->driver->enter(g->context);
     if (code == 0)
@@ -112,4 +80,187 @@ wk_status wk_stream_follow(wk_stream *s, wk_stream *earlier)
     if (code == 0)
         code = g->driver->stream_wait(s->handle, earlier->event);
     return code ? wk_gpu_fail(g, code, "ordering two streams") : WK_OK;
+}
+
+wk_status wk_gpu_use(wk_storage *storage)
+{
+    wk_stream *now = wk_gpu_stream(wk_gpu_of(storage->device)), *last = atomic_load(&storage->stream);
+    if (last == now)
+        return WK_OK;
+    if (now->graph)
+        return wk_graph_use(now->graph, storage);
+    if (last)
+        WK_TRY(wk_stream_follow(now, last));
+    atomic_store(&storage->stream, now);
+    return WK_OK;
+}
+
+/* ---- the API ---- */
+
+/* Stands for all streams of the CPU, which are none. */
+static wk_stream cpu_stream;
+
+static wk_status need(const void *p, const char *call, const char *argument)
+{
+    return p ? WK_OK : wk_fail(WK_ERR_ARGUMENT, "%s: %s: got NULL", call, argument);
+}
+
+wk_stream *wk_stream_new(wk_device *device)
+{
+    if (wk_pending() || need(device, "stream_new", "device") != WK_OK)
+        return NULL;
+    return device->kind == WK_KIND_CPU ? &cpu_stream : wk_stream_make(wk_gpu_of(device), NULL);
+}
+
+wk_stream *wk_stream_from_handle(wk_device *device, void *handle)
+{
+    if (wk_pending() || need(device, "stream_from_handle", "device") != WK_OK ||
+        need(handle, "stream_from_handle", "handle") != WK_OK)
+        return NULL;
+    return device->kind == WK_KIND_CPU ? &cpu_stream : wk_stream_make(wk_gpu_of(device), handle);
+}
+
+/* Its memory goes to the default stream, and the record waits for the next stream: storage may point to it yet. */
+void wk_stream_drop(wk_stream *s)
+{
+    if (!s || s == &cpu_stream)
+        return;
+    wk_gpu *g = s->gpu;
+    g->driver->enter(g->context);
+    g->driver->stream_sync(s->handle);
+    wk_arena_move(s, g->stream);
+    if (!s->foreign)
+        g->driver->stream_free(s->handle);
+    pthread_mutex_lock(&g->lock);
+    s->handle = NULL;
+    s->idle = true;
+    pthread_mutex_unlock(&g->lock);
+}
+
+wk_status wk_stream_push(wk_stream *s)
+{
+    WK_TRY(need(s, "stream_push", "stream"));
+    if (thread.n == DEPTH)
+        return wk_fail(WK_ERR_ARGUMENT, "stream_push: expected at most %d streams at once", DEPTH);
+    thread.entered[thread.n++] = s;
+    return WK_OK;
+}
+
+void wk_stream_pop(wk_stream *s)
+{
+    for (int i = thread.n - 1; i >= 0; i--) {
+        if (thread.entered[i] != s)
+            continue;
+        for (; i + 1 < thread.n; i++)
+            thread.entered[i] = thread.entered[i + 1];
+        thread.n--;
+        return;
+    }
+}
+
+wk_status wk_stream_sync(wk_stream *s)
+{
+    WK_TRY(need(s, "stream_sync", "stream"));
+    if (s == &cpu_stream)
+        return WK_OK;
+    wk_gpu *g = s->gpu;
+    int code = g->driver->enter(g->context);
+    if (code == 0)
+        code = g->driver->stream_sync(s->handle);
+    return code ? wk_gpu_fail(g, code, "waiting for a stream") : wk_gpu_mail(g);
+}
+
+void *wk_stream_handle(wk_device *device)
+{
+    return device && device->kind != WK_KIND_CPU ? wk_gpu_stream_handle(wk_gpu_of(device)) : NULL;
+}
+
+/* ---- events ---- */
+
+struct wk_event {
+    wk_gpu *gpu; /* NULL on the CPU */
+    void *handle;
+    double seconds; /* of an event of the CPU */
+};
+
+wk_event *wk_event_new(wk_device *device)
+{
+    if (wk_pending() || need(device, "event_new", "device") != WK_OK)
+        return NULL;
+    wk_event *e = wk_alloc(sizeof *e);
+    if (!e) {
+        wk_fail(WK_ERR_MEMORY, "event_new: out of memory");
+        return NULL;
+    }
+    *e = (wk_event){.gpu = device->kind == WK_KIND_CPU ? NULL : wk_gpu_of(device)};
+    int code = e->gpu ? e->gpu->driver->enter(e->gpu->context) : 0;
+    if (code == 0 && e->gpu)
+        code = e->gpu->driver->event_new(&e->handle, true);
+    if (code == 0)
+        return e;
+    wk_gpu_fail(e->gpu, code, "making an event");
+    wk_free(e);
+    return NULL;
+}
+
+void wk_event_drop(wk_event *e)
+{
+    if (e && e->gpu) {
+        e->gpu->driver->enter(e->gpu->context);
+        e->gpu->driver->event_free(e->handle);
+    }
+    wk_free(e);
+}
+
+static wk_status event_call(wk_event *e, const char *call, int (*fn)(void *, void *), bool stream_first)
+{
+    WK_TRY(need(e, call, "event"));
+    if (!e->gpu)
+        return WK_OK;
+    void *stream = wk_gpu_stream_handle(e->gpu);
+    int code = e->gpu->driver->enter(e->gpu->context);
+    if (code == 0)
+        code = stream_first ? fn(stream, e->handle) : fn(e->handle, stream);
+    return code ? wk_gpu_fail(e->gpu, code, call) : WK_OK;
+}
+
+wk_status wk_event_record(wk_event *e)
+{
+    struct timespec t;
+    if (e && !e->gpu && clock_gettime(CLOCK_MONOTONIC, &t) == 0)
+        e->seconds = (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+    return event_call(e, "event_record", e && e->gpu ? e->gpu->driver->event_record : NULL, false);
+}
+
+wk_status wk_event_wait(wk_event *e)
+{
+    return event_call(e, "event_wait", e && e->gpu ? e->gpu->driver->stream_wait : NULL, true);
+}
+
+wk_status wk_event_sync(wk_event *e)
+{
+    WK_TRY(need(e, "event_sync", "event"));
+    if (!e->gpu)
+        return WK_OK;
+    int code = e->gpu->driver->enter(e->gpu->context);
+    if (code == 0)
+        code = e->gpu->driver->event_sync(e->handle);
+    return code ? wk_gpu_fail(e->gpu, code, "event_sync") : WK_OK;
+}
+
+double wk_event_ms(wk_event *from, wk_event *to)
+{
+    float ms = 0;
+    if (need(from, "event_ms", "from") != WK_OK || need(to, "event_ms", "to") != WK_OK)
+        return NAN;
+    if (from->gpu != to->gpu) {
+        wk_fail(WK_ERR_DEVICE, "event_ms: expected two events of one device");
+        return NAN;
+    }
+    if (!from->gpu)
+        return (to->seconds - from->seconds) * 1e3;
+    int code = from->gpu->driver->event_ms(&ms, from->handle, to->handle);
+    if (code)
+        wk_gpu_fail(from->gpu, code, "event_ms");
+    return code ? NAN : (double)ms;
 }

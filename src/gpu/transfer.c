@@ -51,7 +51,7 @@ static wk_status begin(wk_gpu *g, const char *what)
     int code = g->driver->enter(g->context);
     if (code)
         return wk_gpu_fail(g, code, what);
-    if (wk_gpu_stream(g)->capturing)
+    if (wk_gpu_stream(g)->graph)
         return wk_fail(WK_ERR_ARGUMENT, "%s: a graph is being captured: copy before or after it", what);
     pthread_mutex_lock(&g->lock);
     wk_status status = g->staging ? WK_OK : make_staging(g);

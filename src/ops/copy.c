@@ -189,8 +189,8 @@ static wk_status infer_triangle(wk_call *c)
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
-SAMPLES(copy_samples, "x=T[4,5]", "x=T[3,1,7]", "x=T[70,90]", "x=T[3,40,50]", "x=T[5000]", "x=T[]",
-        "x=T[0,3]", "x=T[2,1,2,1,2,1,2,3]", "x=T[6]:special");
+SAMPLES(copy_samples, "x=T[4,5]", "x=T[3,1,7]", "x=T[70,90]", "x=T[3,40,50]", "x=T[5000]", "x=T[2,72,136]",
+        "x=T[]", "x=T[0,3]", "x=T[2,1,2,1,2,1,2,3]", "x=T[6]:special");
 SAMPLES(copy_errors, "! x");
 SAMPLES(copy2d_samples,
         "x=T[4,5] dst=T[6,7] rows=3 cols=4 src_stride=5 dst_stride=7 src_offset=1 dst_offset=9",
@@ -211,7 +211,7 @@ SAMPLES(
 SAMPLES(cat_samples, "t0=T[4,5] t1=T[2,5] dim=0", "t0=T[4,5] t1=T[4,1] t2=T[4,70] dim=-1",
         "t0=T[2,0,3] t1=T[2,4,3] t2=T[2,0,3] dim=1", "t0=T[0] t1=T[2,3] t2=T[0] t3=T[1,3] dim=0",
         "t0=T[0] t1=T[0] dim=0", "t0=T[5] dim=0", "t0=T[3,100,40] t1=T[3,30,40] dim=1",
-        "t0=T[1,2,1,2,1,2,1,2] t1=T[1,2,1,2,1,2,1,2] dim=6");
+        "t0=T[5,32] t1=T[5,16] dim=1", "t0=T[1,2,1,2,1,2,1,2] t1=T[1,2,1,2,1,2,1,2] dim=6");
 SAMPLES(cat_errors, "dim=0 ! t0", "t0=T[] dim=0 ! t0", "t0=T[2,3] t1=T[3,2] dim=0 ! t1",
         "t0=T[2,3] t1=T[3] dim=0 ! t1", "t0=T[2] t1=T[3] dim=1 ! dim", "t0=f32[2] t1=i64[3] dim=0 ! t1",
         "t0=T[2] t1=T[3] ! dim");
@@ -224,15 +224,17 @@ SAMPLES(pad_samples, "x=T[4,5] dim=0 left=1 right=2", "x=T[4,5] dim=1 left=0 rig
         "x=T[4,5] dim=-1 left=3 right=7 mode=same", "x=T[4,5] dim=0 left=3 right=2 mode=reflect",
         "x=T[3,4,5] dim=1 left=1 right=3 mode=reflect", "x=T[3,4,5] dim=1 left=9 right=0 mode=same",
         "x=T[0,3] dim=0 left=2 right=1", "x=T[0,3] dim=1 left=2 right=1 mode=reflect",
-        "x=T[1] dim=0 left=0 right=0 mode=reflect", "x=T[300,70] dim=1 left=30 right=40 mode=reflect");
+        "x=T[1] dim=0 left=0 right=0 mode=reflect", "x=T[300,70] dim=1 left=30 right=40 mode=reflect",
+        "x=T[3,6,32] dim=1 left=2 right=4 mode=reflect", "x=T[7,16,4] dim=0 left=1 right=2");
 SAMPLES(pad_errors, "x=T[3] dim=0 left=1 ! right", "x=T[] dim=0 left=1 right=1 ! x",
         "x=T[3] dim=1 left=1 right=1 ! dim", "x=T[3] dim=0 left=-1 right=1 ! left",
         "x=T[3] dim=0 left=1 right=3 mode=reflect ! right", "x=T[0] dim=0 left=1 right=3 mode=same ! x",
         "x=T[3] dim=0 left=1 right=9223372036854775807 ! right",
         "x=T[3,4] dim=0 left=1 right=4611686018427387904 ! right",
         "x=T[3] dim=0 left=1 right=1 mode=x ! mode");
-SAMPLES(flip_samples, "x=T[4,5] dims=0", "x=T[4,5] dims=1", "x=T[3,4,5] dims=0,2", "x=T[3,4,5] dims=all",
-        "x=T[] dims=all", "x=T[0,3] dims=0", "x=T[200,300] dims=1", "x=T[40,30,20] dims=0,1");
+SAMPLES(flip_samples, "x=T[4,5] dims=0", "x=T[6,32] dims=0", "x=T[4,5] dims=1", "x=T[3,4,5] dims=0,2",
+        "x=T[3,4,5] dims=all", "x=T[] dims=all", "x=T[0,3] dims=0", "x=T[200,300] dims=1",
+        "x=T[40,30,20] dims=0,1");
 SAMPLES(flip_errors, "x=T[3] ! dims", "x=T[3] dims=1 ! dims", "x=T[3,4] dims=0,0 ! dims");
 SAMPLES(slice_samples, "x=T[4,5] src=T[2,3] start=1,2", "x=T[4,5] src=T[4,5] start=0,0",
         "x=T[] src=T[] start=", "x=T[7] src=T[0] start=7", "x=T[0,3] src=T[0,2] start=0,1",
@@ -243,14 +245,14 @@ SAMPLES(slice_errors, "x=T[4,5] src=T[2,3] start=1 ! start", "x=T[4,5] src=T[2,3
 SAMPLES(one_hot_samples, "ids=i64[5]:0..7 depth=7 dtype=T", "ids=u8[3,4]:0..5 depth=5 on=3 off=2 dtype=T",
         "ids=i32[2,3]:-1..4 depth=4 dtype=T", "ids=u32[]:0..3 depth=3 dtype=T",
         "ids=u32[0,2] depth=3 dtype=T", "ids=i64[0] depth=0 dtype=T", "ids=i64[700]:0..90 depth=90 dtype=T",
-        "ids=i64[5]:0..7 depth=7");
+        "ids=i32[60]:-1..32 depth=32 dtype=T", "ids=i64[5]:0..7 depth=7");
 SAMPLES(one_hot_errors, "ids=i64[5]:0..7 ! depth", "ids=f32[5] depth=3 ! ids",
         "ids=i64[5]:3..5 depth=3 ! ids", "ids=i32[5]:-4..-2 depth=3 ! ids",
         "ids=i32[5]:0..3 depth=-1 ! depth", "ids=i32[1,1,1,1,1,1,1,1]:0..3 depth=4 ! ids",
         "ids=i32[5]:0..3 depth=4611686018427387904 ! depth", "ids=i32[5]:0..3 depth=4 dtype=f31 ! dtype");
 SAMPLES(triangle_samples, "x=T[4,5]", "x=T[5,4] diagonal=1", "x=T[5,4] diagonal=-2",
         "x=T[2,3,3] diagonal=9223372036854775807", "x=T[2,3,3] diagonal=-9223372036854775807", "x=T[0,3]",
-        "x=T[3,0]", "x=T[3,70,90] diagonal=8", "x=T[3,2]:special");
+        "x=T[3,0]", "x=T[3,70,90] diagonal=8", "x=T[3,2]:special", "x=T[2,20,32] diagonal=-3");
 SAMPLES(triangle_errors, "! x", "x=T[3] ! x", "x=T[3,3] diagonal=a ! diagonal");
 
 #define INT(type, name_, fallback) \

@@ -32,6 +32,9 @@ SAMPLES(
     "x=T[3,4,5] labels=i32[4,6]:1..5 input_lengths=i32[4]:1..4 label_lengths=i32[4]:4..7 logits=1 "
     "zero_infinity=1",
     "x=T[5,2,3] labels=i32[2,0] input_lengths=i32[2]:3..6 label_lengths=i32[2]:0..1 logits=1",
+    "x=T[560,1,30] labels=i32[1,520]:1..30 input_lengths=i32[1]:560..561 label_lengths=i32[1]:515..520 "
+    "logits=1",
+    "x=T[7,2,4] labels=i32[2,3]:0..4 input_lengths=i32[2]:6..8 label_lengths=i32[2]:2..4 blank=1",
     "x=T[5,0,3] labels=i32[0,2] input_lengths=i32[0] label_lengths=i32[0]",
     "x=T[0,2,3] labels=i32[2,2]:1..3 input_lengths=i32[2]:0..1 label_lengths=i32[2]:0..1");
 SAMPLES(

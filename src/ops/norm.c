@@ -125,8 +125,8 @@ SAMPLES(train_samples, "x=T[4,3]",
         "x=T[3,2,40] weight=S[2] momentum=0.3 eps=0.01", "x=T[2,3,4,3,2] running_mean=S[3]",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] bias=S[2,3]",
         "x=T[4,2,3,3] mode=per_activation running_mean=S[2,3,3] running_var=S[2,3,3]:0.5..2",
-        "x=T[2,9,50,40]:99..101 bias=S[9]", "x=T[1,2,150,150]:-1..3", "x=T[70,33]", "x=T[0,3,4]",
-        "x=T[2,0,4]");
+        "x=T[2,9,50,40]:99..101 bias=S[9]", "x=T[1,2,150,150]:-1..3", "x=T[3,4,15,20]", "x=T[70,33]",
+        "x=T[0,3,4]", "x=T[2,0,4]");
 SAMPLES(train_errors, "! x", "x=T[4] ! x", "x=T[2,1,1,1,1,1] ! x", "x=T[1,3] ! x",
         "x=T[4,3] weight=S[4] ! weight", "x=T[4,3] bias=S[3,1] ! bias",
         "x=T[4,3] running_var=S[2] ! running_var", "x=T[4,3] eps=-1 ! eps", "x=T[4,3] momentum=2 ! momentum",
@@ -153,27 +153,35 @@ SAMPLES(batch_backward_errors, "x=T[4,3] save_mean=S[3] save_invstd=S[3] ! dy",
         "x=T[4,3] dy=T[4,3] save_mean=S[4] save_invstd=S[3] ! save_mean",
         "x=T[4,3] dy=T[4,3] weight=S[2] save_mean=S[3] save_invstd=S[3] ! weight");
 SAMPLES(layer_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7] bias=T[7]", "x=T[6] weight=T[6]",
-        "x=T[2,3,300] bias=T[300]", "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[40,129]:99..101", "x=T[0,3]",
-        "x=T[3,0]", "x=T[2,1]");
+        "x=T[2,3,300] bias=T[300]", "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[40,129]:99..101",
+        "x=T[3,1500] weight=T[1500] bias=T[1500]", "x=T[2,20000]:9..10 weight=T[20000] bias=T[20000]",
+        "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(layer_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] bias=T[5,1] ! bias",
         "x=T[4,5] eps=-1 ! eps", "x=u8[4,5] ! dtype", "x=T[4,5] weight=i32[5] ! weight");
 SAMPLES(rms_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7]", "x=T[6] weight=T[6]", "x=T[2,3,300]",
-        "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
+        "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[3,1500]", "x=T[2,20000] weight=T[20000]",
+        "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(rms_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] eps=-1 ! eps",
         "x=u8[4,5] ! dtype");
 SAMPLES(group_samples, "x=T[2,6] groups=2", "x=T[2,6,4] groups=3 weight=T[6] bias=T[6]",
         "x=T[2,4,5,6] groups=1 weight=T[4]", "x=T[1,4,3,3] groups=4 bias=T[4] eps=0.01",
-        "x=T[2,6,50,40] groups=2", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2", "x=T[2,4,0] groups=2");
+        "x=T[2,6,50,40] groups=2", "x=T[1,4,90,100]:5..6 groups=2 weight=T[4] bias=T[4]",
+        "x=T[1,34000] groups=2 weight=T[34000] bias=T[34000]", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2",
+        "x=T[2,4,0] groups=2");
 SAMPLES(group_errors, "groups=2 ! x", "x=T[2,6] ! groups", "x=T[6] groups=2 ! x",
         "x=T[2,6] groups=4 ! groups", "x=T[2,6] groups=0 ! groups", "x=T[2,6] groups=-2 ! groups",
         "x=T[2,6] groups=2 weight=T[3] ! weight", "x=T[2,6] groups=2 eps=-1 ! eps",
         "x=i64[2,6] groups=2 ! dtype");
 SAMPLES(layer_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[3,4,7] dy=T[3,4,7] weight=T[7]",
-        "x=T[3,5000] dy=T[3,5000] weight=T[5000] eps=0.01", "x=T[300,9] dy=T[300,9]", "x=T[0,3] dy=T[0,3]",
-        "x=T[3,0] dy=T[3,0]");
+        "x=T[3,5000] dy=T[3,5000] weight=T[5000] eps=0.01", "x=T[300,9] dy=T[300,9]",
+        "x=T[5,200] dy=T[5,200] weight=T[200]", "x=T[7,1500] dy=T[7,1500]",
+        "x=T[3,9000]:1..2 dy=T[3,9000] weight=T[9000]", "x=T[0,3] dy=T[0,3]", "x=T[3,0] dy=T[3,0]");
 SAMPLES(group_backward_samples, "x=T[2,6] dy=T[2,6] groups=2", "x=T[2,6,4] dy=T[2,6,4] groups=3 weight=T[6]",
         "x=T[2,4,5,6] dy=T[2,4,5,6] groups=1 weight=T[4]", "x=T[40,4,3,3] dy=T[40,4,3,3] groups=4 eps=0.01",
-        "x=T[0,4,3] dy=T[0,4,3] groups=2", "x=T[2,4,0] dy=T[2,4,0] groups=2");
+        "x=T[2,4,15,20]:3..4 dy=T[2,4,15,20] groups=2",
+        "x=T[1,2,100,90] dy=T[1,2,100,90] groups=1 weight=T[2]",
+        "x=T[2,18000] dy=T[2,18000] groups=2 weight=T[18000]", "x=T[0,4,3] dy=T[0,4,3] groups=2",
+        "x=T[2,4,0] dy=T[2,4,0] groups=2");
 SAMPLES(own_backward_errors, "x=T[4,5] ! dy", "x=T[4,5] dy=T[5,4] ! dy",
         "x=T[4,5] dy=T[4,5] weight=T[4] ! weight", "x=T[4,5] dy=T[4,5] eps=-1 ! eps");
 SAMPLES(group_backward_errors, "x=T[2,6] groups=2 ! dy", "x=T[2,6] dy=T[2,6] ! groups",
@@ -183,6 +191,7 @@ SAMPLES(lrn_samples, "x=T[2,7,5] size=5 alpha=0.1 beta=0.75 k=1", "x=T[2,5,3,4] 
         "x=T[1,2,7,9] size=3 alpha=1 beta=0.75 k=1 mode=within",
         "x=T[1,2,5,4] size=4 alpha=0.3 beta=1 k=2 mode=within",
         "x=T[2,6,30,41] size=5 alpha=0.1 beta=0.75 k=1", "x=T[1,3,1100] size=1 alpha=2 beta=2 k=1",
+        "x=T[1,40,6] size=3 alpha=1 beta=0.75 k=1", "x=T[1,13,8] size=11 alpha=1 beta=0.75 k=1",
         "x=T[0,3,4] size=3 alpha=1 beta=1 k=1");
 SAMPLES(lrn_errors, "size=3 alpha=1 beta=1 k=1 ! x", "x=T[2,7,5] alpha=1 beta=1 k=1 ! size",
         "x=T[2,7,5] size=3 beta=1 k=1 ! alpha", "x=T[7,5] size=3 alpha=1 beta=1 k=1 ! x",

@@ -100,16 +100,21 @@ static wk_status infer_backward(wk_call *c)
 
 SAMPLES(reduce_samples, "x=T[4,5]", "x=T[4,5] dims=0", "x=T[3,4,5] dims=1 keepdim=1", "x=T[3,4,5] dims=0,-1",
         "x=T[2500] dims=0", "x=T[7,300] dims=1", "x=T[300,7] dims=0", "x=T[] dims=all", "x=T[0,3] dims=1",
-        "x=T[2,1,2,1,2,1,2,3] dims=0,2,7", "x=T[6]:special");
+        "x=T[20000]", "x=T[2000,32] dims=0", "x=T[6,9,64] dims=0,2", "x=T[130,64] dims=1",
+        "x=T[5,40,48] dims=1", "x=T[2,1,2,1,2,1,2,3] dims=0,2,7", "x=T[6]:special");
 SAMPLES(sum_samples, "x=T[4,5]", "x=T[4,5] dims=0", "x=T[3,4,5] dims=1 keepdim=1", "x=T[3,4,5] dims=0,-1",
         "x=T[2500] dims=0", "x=T[7,300] dims=1", "x=T[300,7] dims=0", "x=T[]", "x=T[0,3] dims=0", "x=T[0]",
-        "x=T[2,1,2,1,2,1,2,3] dims=0,2,7", "x=T[6]:special");
+        "x=T[20000]", "x=T[2000,32] dims=0", "x=T[6,9,64] dims=0,2", "x=T[130,64] dims=1",
+        "x=T[5,40,48] dims=1", "x=T[2,1,2,1,2,1,2,3] dims=0,2,7", "x=T[6]:special");
 SAMPLES(arg_samples, "x=T[4,5] dim=0", "x=T[4,5] dim=-1 keepdim=1", "x=T[3,4,5] dim=1", "x=T[2500] dim=0",
-        "x=T[7,300]:-3..3 dim=1", "x=T[300,7]:-3..3 dim=0", "x=T[0,3] dim=1", "x=T[6]:special dim=0");
+        "x=T[7,300]:-3..3 dim=1", "x=T[300,7]:-3..3 dim=0", "x=T[20000]:-3..3 dim=0",
+        "x=T[2000,32]:-3..3 dim=0", "x=T[130,64] dim=1", "x=T[0,3] dim=1", "x=T[6]:special dim=0");
 SAMPLES(var_samples, "x=T[4,5] dims=0,1", "x=T[4,5] dims=0", "x=T[3,4,5] dims=1 keepdim=1 unbiased=0",
-        "x=T[2500] dims=0", "x=T[7,300]:99..101 dims=1", "x=T[300,7] dims=0", "x=T[0,3] dims=1");
+        "x=T[2500] dims=0", "x=T[7,300]:99..101 dims=1", "x=T[300,7] dims=0", "x=T[20000]:99..101 dims=0",
+        "x=T[2000,32] dims=0", "x=T[130,64] dims=1", "x=T[0,3] dims=1");
 SAMPLES(log_sum_exp_samples, "x=T[4,5] dims=0,1", "x=T[3,4,5] dims=1 keepdim=1", "x=T[2500] dims=0",
-        "x=T[7,300]:-60..60 dims=1", "x=T[300,7] dims=0", "x=T[0,3] dims=1", "x=T[6]:special dims=0");
+        "x=T[7,300]:-60..60 dims=1", "x=T[300,7] dims=0", "x=T[20000]:-9..9 dims=0", "x=T[2000,32] dims=0",
+        "x=T[130,64] dims=1", "x=T[0,3] dims=1", "x=T[6]:special dims=0");
 SAMPLES(log_sum_exp_backward_samples, "x=T[4,5] dy=T[5] dims=0", "x=T[3,4,5] dy=T[3,1,5] dims=1 keepdim=1");
 SAMPLES(reduce_errors, "! x", "x=T[3] dims=1 ! dims", "x=T[3,4] dims=0,0 ! dims", "x=T[3] dims=a ! dims");
 SAMPLES(float_errors, "! x", "x=T[3] dims=1 ! dims", "x=i32[3] dims=0 ! dtype",

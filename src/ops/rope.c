@@ -34,7 +34,8 @@ static wk_status infer_rope_thd(wk_call *c) { return check_angles(c, 1); }
         x "=T[1,2,7,10] cos=T[8,3] sin=T[8,3]", x "=T[2,1,4,7] cos=T[4,2] sin=T[4,2]", \
         x "=T[1,2,3,6] cos=T[3,0] sin=T[3,0]", x "=T[2,4,40,64] cos=T[40,32] sin=T[40,32]", \
         x "=T[1,16,33,130] cos=T[50,65] sin=T[50,65]", x "=T[0,2,3,4] cos=T[3,2] sin=T[3,2]", \
-        x "=T[2,2,0,4] cos=T[3,2] sin=T[3,2]", x "=T[1,1,2,4]:special cos=T[2,2] sin=T[2,2]"
+        x "=T[1,5,6,48] cos=T[6,16] sin=T[6,16]", x "=T[2,2,0,4] cos=T[3,2] sin=T[3,2]", \
+        x "=T[1,1,2,4]:special cos=T[2,2] sin=T[2,2]"
 #define ROPE_THD_SAMPLES(x) \
     x "=T[2,5,3,8] cos=T[5,4] sin=T[5,4]", x "=T[2,5,3,8] cos=T[2,9,4] sin=T[2,9,4]", \
         x "=T[1,7,2,10] cos=T[8,3] sin=T[8,3]", x "=T[2,40,4,64] cos=T[40,32] sin=T[40,32]", \

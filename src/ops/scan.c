@@ -73,12 +73,13 @@ static wk_status infer_topk(wk_call *c)
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
 SAMPLES(cumsum_samples, "x=T[4,5] dim=0", "x=T[4,5] dim=-1", "x=T[3,4,5] dim=1", "x=T[2500] dim=0",
-        "x=T[300,70] dim=0", "x=T[70,301] dim=1", "x=T[] dim=0", "x=T[0,3] dim=0", "x=T[3,0] dim=0",
-        "x=T[2,1,2,1,2,1,2,3] dim=4", "x=T[40000] dim=0", "x=T[6]:special dim=0");
+        "x=T[300,70] dim=0", "x=T[70,301] dim=1", "x=T[64,48] dim=1", "x=T[3,3000] dim=1",
+        "x=T[3000,3] dim=0", "x=T[] dim=0", "x=T[0,3] dim=0", "x=T[3,0] dim=0", "x=T[2,1,2,1,2,1,2,3] dim=4",
+        "x=T[40000] dim=0", "x=T[6]:special dim=0");
 SAMPLES(cumsum_errors, "x=T[3] ! dim", "x=T[3] dim=1 ! dim", "dim=0 ! x");
 SAMPLES(cumsum_backward_samples, "x=T[4,5] dy=T[4,5] dim=0", "x=T[4,5] dy=T[4,5] dim=-1",
-        "x=T[3,4,5] dy=T[3,4,5] dim=1", "x=T[2500] dy=T[2500] dim=0", "x=T[0,3] dy=T[0,3] dim=0",
-        "x=T[] dy=T[] dim=0");
+        "x=T[3,4,5] dy=T[3,4,5] dim=1", "x=T[2500] dy=T[2500] dim=0", "x=T[40000] dy=T[40000] dim=0",
+        "x=T[64,48] dy=T[64,48] dim=1", "x=T[0,3] dy=T[0,3] dim=0", "x=T[] dy=T[] dim=0");
 SAMPLES(cumsum_backward_errors, "x=T[3] dim=0 ! dy", "x=T[3] dy=T[4] dim=0 ! dy",
         "x=T[3] dy=T[3] dim=1 ! dim", "x=i32[3] dy=i32[3] dim=0 ! dtype");
 SAMPLES(sort_samples, "x=T[4,5]", "x=T[4,5] dim=0", "x=T[3,4,5] dim=1 descending=1", "x=T[17]:-3..3",
@@ -88,7 +89,7 @@ SAMPLES(sort_samples, "x=T[4,5]", "x=T[4,5] dim=0", "x=T[3,4,5] dim=1 descending
 SAMPLES(sort_errors, "! x", "x=T[3] dim=1 ! dim", "x=T[3] descending=2 ! descending");
 SAMPLES(topk_samples, "x=T[4,5] k=2", "x=T[4,5] k=3 dim=0", "x=T[3,4,5] k=4 dim=1", "x=T[700] k=7",
         "x=T[700]:-3..3 k=100", "x=T[700] k=700", "x=T[7,300] k=1", "x=T[] k=1 dim=0", "x=T[4,5] k=0",
-        "x=T[0,5] k=2", "x=T[6]:special k=3", "x=T[70000] k=50");
+        "x=T[0,5] k=2", "x=T[6]:special k=3", "x=T[70000] k=50", "x=T[2,9000] k=1500");
 SAMPLES(topk_errors, "x=T[3] ! k", "x=T[3] k=4 ! k", "x=T[3] k=-1 ! k", "x=T[3] k=1 dim=1 ! dim");
 
 #define AT(field) offsetof(wk_scan_params, field)

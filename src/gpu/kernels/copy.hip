@@ -29,39 +29,72 @@ template <class T, int VEC, int WIDE> DEVICE void copy_strided(const copy_args &
     }
 }
 
-/* A tile of 64 x 64 elements is read along src and written along dst, turned in shared memory. The row of the tile has
- * one word more than it needs, so that a column lies in different banks. */
-template <class T> DEVICE void copy_tiled(const copy_args &a)
+/* Where tile t begins in src and dst, and its first row and column. */
+struct tile_place {
+    i64 row, col, from, to;
+};
+
+DEVICE tile_place place_tile(const copy_args &a, u32 t)
 {
-    const int N = WK_COPY_TILE, PAD = sizeof(T) < 4 ? 4 / sizeof(T) : 1;
-    SHARED T tile[N][N + PAD];
+    u32 rest = divide(t, a.col_tiles), around = divide(rest, a.row_tiles);
+    tile_place p;
+    p.col = (i64)(t - rest * a.col_tiles.d) * WK_COPY_TILE;
+    p.row = (i64)(rest - around * a.row_tiles.d) * WK_COPY_TILE;
+    p.from = p.row * a.row_from + p.col;
+    p.to = p.row + p.col * a.col_to;
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        u32 next = divide(around, a.size[d]);
+        i64 i = around - next * a.size[d].d;
+        around = next;
+        p.from += i * a.from[d];
+        p.to += i * a.to[d];
+    }
+    return p;
+}
+
+/* A tile of 64 x 64 elements is read along src and written along dst, VEC elements at once, turned in shared memory.
+ * A row of the tile has one word more than it needs, so that a column lies in different banks. With VEC > 1 rows and
+ * columns are multiples of it, and every address is aligned. */
+template <class T, int VEC> DEVICE void copy_tiled(const copy_args &a)
+{
+    const int N = WK_COPY_TILE, WORD = sizeof(T) < 4 ? 4 / sizeof(T) : 1, STEP = VEC < WORD ? VEC : WORD;
+    const int ACROSS = N / VEC, DOWN = 256 / ACROSS, ROUNDS = N / DOWN;
+    SHARED alignas(16) T tile[N][N + WORD];
+    const int x = thread_id() % ACROSS * VEC, y0 = thread_id() / ACROSS;
     for (u32 t = block_id(); t < (u32)a.count; t += grid_blocks()) {
-        u32 rest = divide(t, a.col_tiles), rest2 = divide(rest, a.row_tiles);
-        i64 col = (i64)(t - rest * a.col_tiles.d) * N, row = (i64)(rest - rest2 * a.row_tiles.d) * N;
-        i64 from = row * a.row_from + col, to = row + col * a.col_to;
+        tile_place p = place_tile(a, t);
+        const T *src = (const T *)a.src + p.from;
+        T *dst = (T *)a.dst + p.to;
+        pack<T, VEC> v[ROUNDS];
         UNROLL
-        for (int d = 0; d < WK_DIMS; d++) {
-            if (d >= a.rank)
-                break;
-            u32 next = divide(rest2, a.size[d]);
-            i64 i = rest2 - next * a.size[d].d;
-            rest2 = next;
-            from += i * a.from[d];
-            to += i * a.to[d];
+        for (int r = 0; r < ROUNDS; r++) {
+            int y = y0 + r * DOWN;
+            if (p.row + y < a.rows && p.col + x < a.cols)
+                v[r] = load<VEC>(src + y * a.row_from + x);
         }
-        const T *src = (const T *)a.src + from;
-        T *dst = (T *)a.dst + to;
-        int x = thread_id() % N, y0 = thread_id() / N;
         UNROLL
-        for (int y = y0; y < N; y += 256 / N) {
-            if (row + y < a.rows && col + x < a.cols)
-                tile[y][x] = src[y * a.row_from + x];
+        for (int r = 0; r < ROUNDS; r++) {
+            UNROLL
+            for (int i = 0; i < VEC; i += STEP) {
+                pack<T, STEP> word;
+                UNROLL
+                for (int k = 0; k < STEP; k++)
+                    word.v[k] = v[r].v[i + k];
+                store<STEP>(&tile[y0 + r * DOWN][x + i], word);
+            }
         }
         barrier();
         UNROLL
-        for (int y = y0; y < N; y += 256 / N) {
-            if (col + y < a.cols && row + x < a.rows)
-                dst[x + y * a.col_to] = tile[x][y];
+        for (int r = 0; r < ROUNDS; r++) {
+            int y = y0 + r * DOWN;
+            UNROLL
+            for (int i = 0; i < VEC; i++)
+                v[r].v[i] = tile[x + i][y];
+            if (p.col + y < a.cols && p.row + x < a.rows)
+                store<VEC>(dst + x + y * a.col_to, v[r]);
         }
         barrier();
     }

@@ -33,6 +33,7 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
@@ -66,6 +67,23 @@ DEVICE u32 shuffle_word(u32 v, u32 from)
 }
 /* A bit for every lane where p holds. */
 DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
+/* What lanes of the wave wrote to shared memory is seen by its other lanes. */
+DEVICE void wave_sync()
+{
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+DEVICE u32 count_bits(u64 v) { return (u32)__builtin_popcountll(v); }
+/* On integers only: their order does not matter. */
+DEVICE void atomic_add(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void atomic_max(u32 *p, u32 v)
+{
+    __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -78,10 +96,29 @@ DEVICE void barrier() { __syncthreads(); }
 DEVICE u32 lane_id() { return threadIdx.x & 31; }
 DEVICE u32 shuffle_word(u32 v, u32 from) { return __shfl_sync(0xffffffffu, v, from); }
 DEVICE u64 wave_ballot(bool p) { return __ballot_sync(0xffffffffu, p); }
+DEVICE void wave_sync() { __syncwarp(); }
+DEVICE u32 count_bits(u64 v) { return (u32)__popcll(v); }
+DEVICE void atomic_add(u32 *p, u32 v) { atomicAdd(p, v); }
+DEVICE void atomic_max(u32 *p, u32 v) { atomicMax(p, v); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
 DEVICE i64 global_threads() { return (i64)grid_blocks() * block_size(); }
+
+/* Lanes of the wave whose value has the same lowest BITS bits, of those where valid; every lane takes part. */
+template <int BITS> DEVICE u64 wave_match(u32 value, bool valid)
+{
+    u64 lanes = wave_ballot(valid);
+    UNROLL
+    for (int b = 0; b < BITS; b++) {
+        bool one = value >> b & 1;
+        u64 ones = wave_ballot(one);
+        lanes &= one ? ones : ~ones;
+    }
+    return lanes;
+}
+/* Bits of the lanes before this one. */
+DEVICE u64 lanes_below() { return ((u64)1 << lane_id()) - 1; }
 
 template <class A, class B> DEVICE A bit_cast(const B &b)
 {
@@ -277,13 +314,19 @@ DEVICE u32 divide(u32 n, const wk_divisor &v)
 #endif
 }
 
+/* Leaves a value that is wrong for the next synchronisation to report. */
+DEVICE void index_bad(const wk_report &r, i64 value, i64 limit)
+{
+    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
+    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+}
+
 /* True when the index is one of [0, limit); else it is left for the next synchronisation to report. */
 DEVICE bool index_ok(const wk_report &r, i64 value, i64 limit)
 {
     if ((u64)value < (u64)limit)
         return true;
-    u64 what = (u64)limit << 16 | (u64)(u32)r.op << 4 | (u64)(r.slot + 1);
-    store<2>((u64 *)r.mailbox, pack<u64, 2>{{what, (u64)value}});
+    index_bad(r, value, limit);
     return false;
 }
 
@@ -342,21 +385,44 @@ template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
 template <> MEMBER i64 smallest<i64>() { return (i64)(1ull << 63); }
+template <class A> MEMBER A lowest(); /* the least finite number */
+template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
+template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
 template <class A> DEVICE A lesser(A a, A b) { return b < a ? b : a; }
 template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 /* A NaN among the two is the result. */
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
 
+/* 1 / x, off by at most one in the last place where that is much cheaper. */
+DEVICE f64 m_recip(f64 x) { return 1 / x; }
+DEVICE f32 m_recip(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_rcpf(x);
+#else
+    f32 y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+DEVICE f32 m_exp2_fast(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    f32 y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
 template <class R> DEVICE R m_sigmoid(R x)
 {
-    R e = m_exp(-m_fabs(x)), s = 1 / (1 + e);
+    R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x)
-{
-    return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))) + (x - x);
-}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
 
 /* ---- reductions over lanes and blocks ---- */
 

@@ -1,4 +1,5 @@
 /* unary.hip: the formulas of the unary ops and their gradients. */
+#include "act.h"
 #include "map.hip"
 
 /* y from x, with the op's numbers a, b, c. */
@@ -46,12 +47,6 @@ template <class R> DEVICE R tanh_slope(R x)
 {
     R e = m_exp(-2 * m_fabs(x));
     return 4 * e / ((1 + e) * (1 + e));
-}
-
-/* tanh's argument in GELU: sqrt(2/pi) (x + 0.044715 x^3), and its slope. */
-template <class R> DEVICE R gelu_inner(R x)
-{
-    return (R)0.79788456080286535588 * (x + (R)0.044715 * x * x * x);
 }
 
 template <class R> DEVICE R gelu_slope(R x)
@@ -109,14 +104,13 @@ MAP(round, round_of(x))
 GRAD(round, 0)
 MAP(relu, x < 0 ? 0 : x)
 GRAD(relu, x > 0 ? dy : 0)
-MAP(silu, x * m_sigmoid(x))
+MAP(silu, act_silu(x))
 GRAD(silu, dy * silu_slope(x))
 MAP(sigmoid, m_sigmoid(x))
 GRAD(sigmoid, dy * m_sigmoid(x) * m_sigmoid(-x))
-/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
-MAP(gelu, x / (1 + m_exp(-2 * gelu_inner(x))))
+MAP(gelu, act_gelu(x))
 GRAD(gelu, dy * gelu_slope(x))
-MAP(gelu_erf, (R)0.5 * x * (1 + m_erf(x * (R)0.70710678118654752440)))
+MAP(gelu_erf, act_gelu_erf(x))
 GRAD(gelu_erf, dy * gelu_erf_slope(x))
 MAP(softplus, m_softplus(x))
 GRAD(softplus, dy * m_sigmoid(x))
@@ -145,6 +139,18 @@ MAP(sin, m_sin(x))
 GRAD(sin, dy * m_cos(x))
 MAP(cos, m_cos(x))
 GRAD(cos, -dy * m_sin(x))
+
+/* What linear ends with: bias, then the activation. */
+#define BIAS(name, act) \
+    struct name { \
+        template <class T0, class T1> using real = acc<T0>; \
+        template <class R> static MEMBER R run(R x, R bias, const numbers<R> &p) { return act; } \
+    };
+BIAS(f_bias, x + bias)
+BIAS(f_bias_relu, f_relu::run(x + bias, p))
+BIAS(f_bias_gelu, f_gelu::run(x + bias, p))
+BIAS(f_bias_gelu_erf, f_gelu_erf::run(x + bias, p))
+BIAS(f_bias_silu, f_silu::run(x + bias, p))
 
 struct f_cast {
     template <class T0, class T1> using real = f32;

@@ -1,0 +1,135 @@
+/* bench_cases_gpu.c: what `wick bench` measures on GPUs: the cases of bench/torch_gpu.py, under the same names. */
+#include "bench_cases.h"
+
+#define N (64.0 * 1024 * 1024) /* elements of the large elementwise cases */
+
+/* Cases in f32 and f16 alike: X(name, op, sample, elements moved, bytes more, layout). */
+#define BOTH(X) \
+    X("copy", "copy", "x=T[67108864]", 2 * N, 0, WK_LAYOUT_PACKED) \
+    X("add", "add", "a=T[67108864] b=T[67108864]", 3 * N, 0, WK_LAYOUT_PACKED) \
+    X("exp", "exp", "x=T[67108864]", 2 * N, 0, WK_LAYOUT_PACKED) \
+    X("gelu", "gelu", "x=T[67108864]", 2 * N, 0, WK_LAYOUT_PACKED) \
+    X("affine", "affine", "x=T[67108864] mul=2 add=1", 2 * N, 0, WK_LAYOUT_PACKED) \
+    X("where", "where", "cond=u8[67108864]:0..2 a=T[67108864] b=T[67108864]", 3 * N, N, WK_LAYOUT_PACKED) \
+    X("sum_all", "sum", "x=T[67108864]", N, 0, WK_LAYOUT_PACKED) \
+    X("sum_last", "sum", "x=T[8192,8192] dims=-1", N, 0, WK_LAYOUT_PACKED) \
+    X("sum_first", "sum", "x=T[8192,8192] dims=0", N, 0, WK_LAYOUT_PACKED) \
+    X("argmax_last", "argmax", "x=T[8192,8192] dim=-1", N, 0, WK_LAYOUT_PACKED) \
+    X("transpose_copy", "copy", "x=T[8192,8192]", 2 * N, 0, WK_LAYOUT_TRANSPOSED) \
+    X("broadcast_add_row", "add", "a=T[8192,8192] b=T[8192]", 2 * N, 0, WK_LAYOUT_PACKED)
+
+#define ROW_CASES(rows, cols, suffix, dtype, bytes) \
+    {"softmax." rows "x" cols suffix, "softmax", "x=T[" rows "," cols "]", dtype, bytes, 0, 0, false}, \
+        {"layer_norm." rows "x" cols suffix, \
+         "layer_norm", \
+         "x=T[" rows "," cols "] weight=T[" cols "] bias=T[" cols "]", \
+         dtype, \
+         bytes, \
+         0, \
+         0, \
+         false}, \
+        {"rms_norm." rows "x" cols suffix, \
+         "rms_norm", \
+         "x=T[" rows "," cols "] weight=T[" cols "]", \
+         dtype, \
+         bytes, \
+         0, \
+         0, \
+         false},
+
+#define SDPA(name, q, kv, more, bytes, flops) \
+    {"sdpa." name ".bf16", \
+     "sdpa", \
+     "q=T[" q "] k=T[" kv "] v=T[" kv "]" more, \
+     WK_BF16, \
+     bytes, \
+     flops, \
+     0, \
+     false},
+
+#define CONV(name, x, w, more, flops) \
+    {"conv2d." name ".f32", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F32, 0, flops, 0, false}, \
+        {"conv2d." name ".f16", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F16, 0, flops, 0, false},
+
+#define RNN_LAYER(l, gates) \
+    " weight_ih_l" l "=T[" gates ",1024]:-0.03..0.03 weight_hh_l" l "=T[" gates ",1024]:-0.03..0.03" \
+    " bias_ih_l" l "=T[" gates "]:-0.03..0.03 bias_hh_l" l "=T[" gates "]:-0.03..0.03"
+#define RNN(name, mode, gates, count, suffix, dtype) \
+    {name ".2x1024.t128.b64" suffix, \
+     "rnn", \
+     "x=T[128,64,1024]" RNN_LAYER("0", gates) RNN_LAYER("1", gates) " hidden=1024 layers=2 mode=" mode, \
+     dtype, \
+     0, \
+     2.0 * 128 * 64 * 2 * (count)*2 * 1024 * 1024, \
+     0, \
+     false},
+
+#define IMAGE (64.0 * 64 * 112 * 112 * 4)
+#define SMALLER (16.0 * 64 * 112 * 112 * 4)
+#define ROWS (16384.0 * 4096)
+
+static const bench_case cases[] = {
+/* clang-format off */
+#define IN_F32(n, o, s, elements, more, l) {n ".f32", o, s, WK_F32, (elements) * 4 + (more), 0, l, false},
+    BOTH(IN_F32)
+#define IN_F16(n, o, s, elements, more, l) {n ".f16", o, s, WK_F16, (elements) * 2 + (more), 0, l, false},
+    BOTH(IN_F16)
+    {"cast.f32_bf16", "cast", "x=T[67108864] dtype=bf16", WK_F32, 6 * N, 0, 0, false},
+    ROW_CASES("8192", "4096", ".f32", WK_F32, 8.0 * 8192 * 4096)
+    ROW_CASES("8192", "4096", ".bf16", WK_BF16, 4.0 * 8192 * 4096)
+    ROW_CASES("131072", "512", ".f32", WK_F32, 8.0 * 131072 * 512)
+    ROW_CASES("131072", "512", ".bf16", WK_BF16, 4.0 * 131072 * 512)
+    {"rope.8x32x2048x128.bf16", "rope", "x=T[8,32,2048,128] cos=T[2048,64] sin=T[2048,64]", WK_BF16, 2 * N * 2, 0, 0,
+     false},
+    {"matmul.4096.f32", "matmul", "a=T[4096,4096] b=T[4096,4096]", WK_F32, 0, 2.0 * 4096 * 4096 * 4096, 0, false},
+    {"matmul.4096.f64", "matmul", "a=T[4096,4096] b=T[4096,4096]", WK_F64, 0, 2.0 * 4096 * 4096 * 4096, 0, false},
+    {"matmul.8192.f16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_F16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
+    {"matmul.8192.bf16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_BF16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
+    {"matmul.1x4096x14336.bf16", "matmul", "a=T[1,4096] b=T[4096,14336]", WK_BF16, 4096.0 * 14336 * 2, 0, 0, false},
+    {"matmul.b64.512.f16", "matmul", "a=T[64,512,512] b=T[64,512,512]", WK_F16, 0, 64 * 2.0 * 512 * 512 * 512, 0,
+     false},
+    SDPA("prefill", "4,32,4096,128", "4,32,4096,128", " causal=1", 0, 2.0 * 4 * 32 * 4096 * 4096 * 128)
+    SDPA("gqa", "4,32,4096,128", "4,8,4096,128", " causal=1", 0, 2.0 * 4 * 32 * 4096 * 4096 * 128)
+    SDPA("full64", "8,16,4096,64", "8,16,4096,64", "", 0, 4.0 * 8 * 16 * 4096 * 4096 * 64)
+    SDPA("decode", "16,32,1,128", "16,8,8192,128", "", 2.0 * 16 * 8 * 8192 * 128 * 2, 0)
+    {"sdpa.f32.2x16x2048x64", "sdpa", "q=T[2,16,2048,64] k=T[2,16,2048,64] v=T[2,16,2048,64]", WK_F32, 0,
+     4.0 * 2 * 16 * 2048 * 2048 * 64, 0, false},
+    CONV("resnet_3x3", "64,64,56,56", "64,64,3,3", " padding=1", 2.0 * 64 * 64 * 56 * 56 * 64 * 9)
+    CONV("resnet_1x1", "64,256,56,56", "64,256,1,1", "", 2.0 * 64 * 64 * 56 * 56 * 256)
+    CONV("stem_7x7", "64,3,224,224", "64,3,7,7", " stride=2 padding=3", 2.0 * 64 * 64 * 112 * 112 * 3 * 49)
+    CONV("sd_3x3", "4,320,64,64", "320,320,3,3", " padding=1", 2.0 * 4 * 320 * 64 * 64 * 320 * 9)
+    CONV("depthwise", "64,128,56,56", "128,1,3,3", " padding=1 groups=128", 2.0 * 64 * 128 * 56 * 56 * 9)
+    {"conv1d.whisper.f16", "conv1d", "x=T[8,80,3000] weight=T[512,80,3] padding=1", WK_F16, 0,
+     2.0 * 8 * 512 * 3000 * 80 * 3, 0, false},
+    {"conv_transpose2d.dcgan.f16", "conv_transpose2d", "x=T[16,256,32,32] weight=T[256,128,4,4] stride=2 padding=1",
+     WK_F16, 0, 2.0 * 16 * 256 * 128 * 32 * 32 * 16, 0, false},
+    {"max_pool2d.3s2.f32", "max_pool2d", "x=T[64,64,112,112] kernel_size=3 stride=2", WK_F32, 1.25 * IMAGE, 0, 0, false},
+    {"avg_pool2d.2s2.f32", "avg_pool2d", "x=T[64,64,112,112] kernel_size=2 stride=2", WK_F32, 1.25 * IMAGE, 0, 0, false},
+    {"upsample_nearest2d.x2.f32", "upsample_nearest2d", "x=T[16,64,112,112] scale=2", WK_F32, 5 * SMALLER, 0, 0, false},
+    {"batch_norm.infer.f32", "batch_norm_infer",
+     "x=T[64,64,112,112] weight=S[64] bias=S[64] mean=S[64]:0..1 var=S[64]:1..2", WK_F32, 2 * IMAGE, 0, 0, false},
+    {"batch_norm.train.f32", "batch_norm_train",
+     "x=T[64,64,112,112] weight=S[64] bias=S[64] running_mean=S[64]:0..1 running_var=S[64]:1..2", WK_F32, 3 * IMAGE, 0,
+     0, false},
+    {"lrn.5.f32", "lrn", "x=T[16,64,112,112] size=5 alpha=0.0001 beta=0.75 k=1", WK_F32, 2 * SMALLER, 0, 0, false},
+    RNN("lstm", "lstm", "4096", 4, ".f32", WK_F32)
+    RNN("lstm", "lstm", "4096", 4, ".f16", WK_F16)
+    RNN("gru", "gru", "3072", 3, ".f32", WK_F32)
+    RNN("gru", "gru", "3072", 3, ".f16", WK_F16)
+    {"ctc_loss.t256.b32.c64", "ctc_loss",
+     "x=T[256,32,64]:-8..-1 labels=i32[32,32]:1..64 input_lengths=i64[32]:256..257 label_lengths=i64[32]:32..33", WK_F32,
+     0, 0, 0, false},
+    {"index_select.embedding.bf16", "index_select", "x=T[128000,4096] ids=i64[16384]:0..128000 dim=0", WK_BF16,
+     2 * ROWS * 2, 0, 0, false},
+    {"index_add.f32", "index_add", "x=T[32768,4096] ids=i64[16384]:0..32768 src=T[16384,4096] dim=0", WK_F32,
+     3 * ROWS * 4, 0, 0, true},
+    {"gather.last.f32", "gather", "x=T[16384,4096] ids=i64[16384,4096]:0..4096 dim=1", WK_F32, ROWS * 16, 0, 0, false},
+    {"scatter_add.last.f32", "scatter_add", "x=T[16384,4096] ids=i64[16384,4096]:0..4096 src=T[16384,4096] dim=1", WK_F32,
+     ROWS * 20, 0, 0, true},
+    {"dropout.f32", "dropout", "x=T[67108864] p=0.5 seed=1", WK_F32, 2 * N * 4, 0, 0, false},
+    {"eager_overhead.add1024", "affine", "x=T[1024] mul=1 add=1", WK_F32, 0, 0, 0, false},
+    /* clang-format on */
+    {0},
+};
+
+const bench_case *bench_cases_gpu(void) { return cases; }

@@ -1,0 +1,145 @@
+/* replay.c: a call as files and words, so that `wick op` can run it again. */
+#include <stdio.h>
+#include "replay.h"
+#include "sample.h"
+#include "wick/io.h"
+
+/* ---- inputs ---- */
+
+enum { MAX_TENSORS = 4 * (WK_MAX_IN + WK_SAMPLE_TAIL), NAME = 64 };
+
+typedef struct {
+    int n;
+    char texts[MAX_TENSORS][NAME];
+    const char *names[MAX_TENSORS];
+    wk_tensor *tensors[MAX_TENSORS];
+} file_content;
+
+static wk_status add(file_content *f, const char *name, const char *suffix, wk_tensor *t)
+{
+    if (!t)
+        return wk_error_status();
+    snprintf(f->texts[f->n], NAME, "%s%s", name, suffix);
+    f->names[f->n] = f->texts[f->n];
+    f->tensors[f->n++] = t;
+    return WK_OK;
+}
+
+static wk_status add_numbers(file_content *f, const char *name, const char *suffix, int n, const int64_t *v)
+{
+    return add(f, name, suffix, wk_from_host(wk_cpu(), WK_I64, 1, (int64_t[]){n}, v));
+}
+
+/* A view that is not simply packed goes with all of its storage: the layout may be what makes the call fail. */
+static wk_status add_input(file_content *f, const char *name, const wk_tensor *t)
+{
+    if (!t)
+        return WK_OK;
+    if (wk_is_packed(t))
+        return add(f, name, "", wk_as_strided(t, t->rank, t->shape, t->strides, 0));
+    int64_t total = (int64_t)(t->storage->bytes / wk_bytes(t->dtype)), one = 1;
+    WK_TRY(add(f, name, "", wk_as_strided(t, 1, &total, &one, -t->offset)));
+    WK_TRY(add_numbers(f, name, ".shape", t->rank, t->shape));
+    WK_TRY(add_numbers(f, name, ".strides", t->rank, t->strides));
+    return add_numbers(f, name, ".offset", 1, &t->offset);
+}
+
+static wk_status save(const wk_call *c, const char *path, file_content *f)
+{
+    char buf[NAME - 8];
+    f->n = 0;
+    for (int i = 0; i < wk_op_inputs(c->op); i++) {
+        if (!(c->op->in[i].flags & WK_TAIL))
+            WK_TRY(add_input(f, c->op->in[i].name, c->in[i]));
+    }
+    for (int i = 0; i < c->n_tail && i < WK_SAMPLE_TAIL; i++)
+        WK_TRY(add_input(f, c->op->tail_name(c->params, i, buf, sizeof buf), c->tail[i]));
+    return f->n > 0 ? wk_safetensors_save(path, f->n, f->names, f->tensors) : WK_OK;
+}
+
+wk_status wk_replay_save(const wk_call *c, const char *path, bool *any)
+{
+    file_content f;
+    wk_scope_begin();
+    wk_status status = save(c, path, &f);
+    *any = f.n > 0;
+    wk_scope_end();
+    return status;
+}
+
+/* ---- parameters ---- */
+
+static void put_number(wk_text *text, const wk_param *p, const char *field)
+{
+    double f;
+    int64_t i;
+    memcpy(&f, field, sizeof f);
+    memcpy(&i, field, sizeof i);
+    if (p->type == WK_P_FLOAT || p->type == WK_P_FLOATS)
+        wk_text_add(text, "%.17g", f);
+    else
+        wk_text_add(text, "%lld", (long long)i);
+}
+
+static void put_scalar(wk_text *text, const wk_scalar *s)
+{
+    if (s->f == (double)s->i)
+        wk_text_add(text, "%lld", (long long)s->i);
+    else
+        wk_text_add(text, "%.17g", s->f);
+}
+
+static void put_choice(wk_text *text, const char *choices, int64_t i)
+{
+    for (; i > 0 && strchr(choices, '|'); i--)
+        choices = strchr(choices, '|') + 1;
+    wk_text_add(text, "%.*s", (int)strcspn(choices, "|"), choices);
+}
+
+static void put_value(wk_text *text, const wk_param *p, const char *field)
+{
+    const wk_list *list = (const wk_list *)field;
+    int n = p->type == WK_P_LIST                             ? (int)list->n
+            : p->type == WK_P_INTS || p->type == WK_P_FLOATS ? p->count
+                                                             : 1;
+    const char *numbers = p->type == WK_P_LIST ? (const char *)list->v : field;
+    if (p->type == WK_P_SCALAR) {
+        put_scalar(text, (const wk_scalar *)field);
+    } else if (p->type == WK_P_ENUM) {
+        put_choice(text, p->choices, *(const int64_t *)field);
+    } else if (p->type == WK_P_DTYPE) {
+        wk_text_add(text, "%s", wk_dtype_name((wk_dtype) * (const int64_t *)field));
+    } else {
+        for (int i = 0; i < n; i++) {
+            wk_text_add(text, i ? "," : "");
+            put_number(text, p, numbers + 8 * i);
+        }
+    }
+}
+
+void wk_replay_params(wk_text *text, const wk_op *op, const void *params)
+{
+    _Alignas(16) char defaults[WK_PARAMS_BYTES];
+    wk_params_defaults(op, defaults);
+    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
+        const wk_param *p = &op->params[i];
+        const char *field = (const char *)params + p->offset;
+        if (p->fallback && memcmp(field, defaults + p->offset, wk_param_bytes(p)) == 0)
+            continue;
+        wk_text_add(text, " %s=", p->name);
+        put_value(text, p, field);
+    }
+}
+
+void wk_replay_words(wk_text *text, const char *sample, wk_dtype dtype)
+{
+    while (*sample && *sample != '!') {
+        size_t n = strcspn(sample, " "), name = strcspn(sample, "=");
+        bool tensor = memchr(sample, '[', n) != NULL;
+        if (n > 0 && !tensor && n == name + 2 && sample[name + 1] == 'T')
+            wk_text_add(text, " %.*s=%s", (int)name, sample, wk_dtype_name(dtype));
+        else if (n > 0 && !tensor)
+            wk_text_add(text, " %.*s", (int)n, sample);
+        sample += n + (sample[n] == ' ');
+    }
+}

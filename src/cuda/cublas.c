@@ -1,0 +1,118 @@
+/* cublas.c: matrix products by cuBLAS. */
+#include <pthread.h>
+#include <stdio.h>
+#include "cublas.h"
+#include "cuda_libs.h"
+#include "gpu/blas.h"
+#include "gpu/families.h"
+#include "wick/matmul.h"
+
+static const char *const sonames[] = {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so",
+                                      NULL};
+static const char *const folders[] = {"/usr/local/cuda/lib64", NULL};
+wk_library wk_lib_cublas = {.name = "libcublas",
+                            .sonames = sonames,
+                            .variable = "WICK_CUBLAS_LIBRARY",
+                            .package =
+                                "libcublas-13-0 (NVIDIA's), nvidia-cublas (Python), libcublas12 (Debian)",
+                            .beside = &wk_lib_nvrtc,
+                            .folders = folders};
+
+static struct {
+#define X(result, name, arguments) result(*name) arguments;
+    WK_CUBLAS_CALLS(X)
+#undef X
+} blas;
+static bool loaded;
+
+static void load_all(void)
+{
+    static const wk_symbol symbols[] = {
+#define X(result, name, arguments) {#name, (void **)&blas.name},
+        WK_CUBLAS_CALLS(X)
+#undef X
+    };
+    wk_library *l = &wk_lib_cublas;
+    int version[3] = {0};
+    if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
+        return;
+    for (int i = MAJOR_VERSION; i <= PATCH_LEVEL; i++)
+        blas.cublasGetProperty(i, &version[i]);
+    snprintf(l->version, sizeof l->version, "%d.%d.%d", version[0], version[1], version[2]);
+    loaded = true;
+}
+
+static bool load(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load_all);
+    return loaded;
+}
+
+static const char *missing(wk_gpu *g)
+{
+    (void)g;
+    return load() ? NULL : wk_lib_cublas.trouble;
+}
+
+static wk_status fail(const wk_gpu *g, const char *doing, cublasStatus_t status)
+{
+    return wk_fail(status == CUBLAS_STATUS_NOT_SUPPORTED ? WK_ERR_UNSUPPORTED : WK_ERR_DEVICE, "%s: %s: %s",
+                   g->base.name, doing, blas.cublasGetStatusString(status));
+}
+
+/* A workspace of wick's own: cuBLAS then allocates nothing, so its calls can be captured, and gives the same bits on
+ * every run. The size is what NVIDIA recommends for Hopper. */
+enum { WORKSPACE = 32 << 20 };
+
+static wk_status open_handle(wk_gpu *g, void *stream, void **handle)
+{
+    cublasHandle_t h = NULL;
+    void *workspace = NULL;
+    int code = g->driver->alloc(&workspace, WORKSPACE);
+    if (code)
+        return wk_gpu_fail(g, code, "allocating a workspace for cuBLAS");
+    cublasStatus_t status = blas.cublasCreate_v2(&h);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas.cublasSetStream_v2(h, stream);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = blas.cublasSetWorkspace_v2(h, workspace, WORKSPACE);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return fail(g, "opening cuBLAS", status);
+    *handle = h;
+    return WK_OK;
+}
+
+/* Row-major y = a . b is column-major y^T = b^T . a^T: the operands change places. */
+static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
+{
+    static const cudaDataType types[] = {
+        [WK_F32] = CUDA_R_32F, [WK_F16] = CUDA_R_16F, [WK_BF16] = CUDA_R_16BF, [WK_F64] = CUDA_R_64F};
+    static const cublasOperation_t turn[] = {CUBLAS_OP_N, CUBLAS_OP_T};
+    const float one = 1, zero = 0;
+    const double one64 = 1, zero64 = 0;
+    bool wide = p->dtype == WK_F64, fast = p->dtype == WK_F32 && wk_matmul_precision() == WK_PRECISION_FAST;
+    cublasComputeType_t compute = wide   ? CUBLAS_COMPUTE_64F
+                                  : fast ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                         : CUBLAS_COMPUTE_32F;
+    const void *alpha = wide ? (const void *)&one64 : &one, *beta = wide ? (const void *)&zero64 : &zero;
+    cudaDataType t = types[p->dtype];
+    cublasOperation_t tb = turn[p->b_turned], ta = turn[p->a_turned];
+    int n = (int)p->n, m = (int)p->m, k = (int)p->k, ldb = (int)p->ldb, lda = (int)p->lda, ldy = (int)p->ldy;
+    cublasStatus_t status =
+        p->batch == 1
+            ? blas.cublasGemmEx(handle, tb, ta, n, m, k, alpha, p->b, t, ldb, p->a, t, lda, beta, p->y, t,
+                                ldy, compute, CUBLAS_GEMM_DEFAULT)
+            : blas.cublasGemmStridedBatchedEx(handle, tb, ta, n, m, k, alpha, p->b, t, ldb, p->b_stride, p->a,
+                                              t, lda, p->a_stride, beta, p->y, t, ldy, p->y_stride,
+                                              (int)p->batch, compute, CUBLAS_GEMM_DEFAULT);
+    return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "gemm", status);
+}
+
+const wk_blas wk_cublas = {load, missing, open_handle, product};
+
+const wk_impl wk_cuda_impls_matmul[] = {
+    {"matmul", "cublas", wk_blas_run_matmul, wk_blas_refuse, &wk_cublas},
+    {"linear", "cublas", wk_blas_run_linear, wk_blas_refuse, &wk_cublas},
+    {0},
+};

@@ -1,0 +1,425 @@
+/* attention.c: attention and its gradients on the GPU, and multi-head attention with its projections. */
+#include "kernels/attention.h"
+#include "families.h"
+#include "matmul.h"
+#include "ops/attention.h"
+#include "ops/matmul.h"
+#include "core/random.h"
+#include "wick/ops.h"
+
+static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args",
+                                         256,         .types = 1,     .ints = 1};
+static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 256, .types = 1, .ints = 2};
+static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
+static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
+static const wk_kernel delta_kernel = {"attention_grad", "attn_delta", "attn_delta_args", 256, .types = 1};
+static const wk_kernel grad_kernel = {"attention_grad", "attn_grad", "attn_args", 256, .types = 1, .ints = 2};
+
+enum { OF_Q, OF_K, OF_V }; /* as in attention_grad.hip */
+
+/* ---- from tensors to arguments ---- */
+
+/* Whether four neighbours along d may be read at once, whatever the row. */
+static bool reads_wide(const wk_tensor *t, const attn_view *v)
+{
+    return v->d == 1 && v->b % 4 == 0 && v->h % 4 == 0 && v->s % 4 == 0 &&
+           (size_t)v->data % (4 * wk_bytes(t->dtype)) == 0;
+}
+
+/* t as [b, h, rows, width]. */
+static attn_view view_of(const wk_tensor *t)
+{
+    attn_view v = {wk_ptr(t), t->strides[0], t->strides[1], t->strides[2], t->strides[3], 0};
+    v.wide = reads_wide(t, &v);
+    return v;
+}
+
+/* t as [rows, h, width], all sequences. */
+static attn_view packed_view_of(const wk_tensor *t)
+{
+    attn_view v = {wk_ptr(t), 0, t->strides[1], t->strides[0], t->strides[2], 0};
+    v.wide = reads_wide(t, &v);
+    return v;
+}
+
+/* Sizes as the kernels count them; q, k, v are views of [b, h, rows, width]. */
+static wk_status fill_sizes(const wk_call *c, attn_args *a, int64_t b, int64_t hq, int64_t hk, int64_t s,
+                            int64_t t, int64_t d, int64_t dv)
+{
+    const int64_t most = INT32_MAX / 2;
+    int64_t group = hk ? hq / hk : 1;
+    if (group * s > most || t > most || d > most || dv > most || b * hk > most || hq > most)
+        return wk_call_fail(c, WK_ERR_UNSUPPORTED, c->device->name, "sizes beyond 2^30");
+    a->batch = (i32)b;
+    a->hq = (i32)hq;
+    a->hk = (i32)hk;
+    a->group = (i32)group;
+    a->s = (i32)s;
+    a->t = (i32)t;
+    a->d = (i32)d;
+    a->dv = (i32)dv;
+    a->units = (i32)(b * hk);
+    a->blocks = (i32)((group * s + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
+    a->rows = b * hq * s;
+    a->splits = 1;
+    a->split_keys = a->t;
+    return WK_OK;
+}
+
+static void fill_options(attn_args *a, const wk_sdpa_options *o)
+{
+    a->scale = wk_sdpa_scale(o, a->d);
+    a->softcap = o->softcap;
+    a->causal = (i32)o->causal;
+    a->window = o->window;
+}
+
+static void fill_mask(attn_args *a, const wk_tensor *mask)
+{
+    if (!mask)
+        return;
+    wk_tensor m = wk_sdpa_mask(mask, a->batch, a->hq, a->s, a->t);
+    a->mask = view_of(&m);
+    a->mask_kind = m.dtype == WK_U8 ? WK_MASK_KEEP : m.dtype == WK_F32 ? WK_MASK_F32 : WK_MASK_OWN;
+}
+
+static wk_status fill_batch(const wk_call *c, attn_args *a, const wk_tensor *q, const wk_tensor *k,
+                            const wk_tensor *v, const wk_tensor *mask)
+{
+    WK_TRY(fill_sizes(c, a, q->shape[0], q->shape[1], k->shape[1], q->shape[2], k->shape[2], q->shape[3],
+                      v->shape[3]));
+    a->q = view_of(q);
+    a->k = view_of(k);
+    a->v = view_of(v);
+    fill_mask(a, mask);
+    return WK_OK;
+}
+
+/* y [b, h, rows, width], rows packed. */
+static void fill_result(attn_args *a, const wk_tensor *y)
+{
+    a->y = wk_ptr(y);
+    a->y_b = y->strides[0];
+    a->y_h = y->strides[1];
+    a->y_s = y->strides[2];
+}
+
+/* ---- launches ---- */
+
+/* Columns of a result that one block makes; wider ones take several blocks. */
+static int columns_of(wk_dtype dtype, int64_t width)
+{
+    return dtype == WK_F64 || width <= 64 ? 64 : width <= 128 ? 128 : 256;
+}
+
+static int64_t chunks_of(int64_t width, int columns) { return width ? (width + columns - 1) / columns : 1; }
+
+static wk_grid grid_of(const attn_args *a, int64_t width, int columns)
+{
+    return (wk_grid){.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX),
+                     .y = chunks_of(width, columns),
+                     .z = a->splits};
+}
+
+/* Cuts the keys where there are too few rows to keep the device busy, and makes room for the parts. */
+static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t chunks,
+                               int64_t keys_each)
+{
+    int64_t wanted =
+        2 * (int64_t)wk_gpu_of(c->device)->facts.units / ((int64_t)a->blocks * a->units * chunks);
+    int64_t most = a->t / keys_each, splits = wanted < most ? wanted : most;
+    if (splits < 2)
+        return WK_OK;
+    splits = splits > 128 ? 128 : splits;
+    a->split_keys = (i32)(((a->t + splits - 1) / splits + 63) / 64 * 64);
+    a->splits = (a->t + a->split_keys - 1) / a->split_keys;
+    wk_dtype compute = wk_stat_dtype(dtype);
+    wk_tensor *y = wk_tensor_new(c->device, compute, 3, (int64_t[]){a->splits, a->rows, a->dv});
+    wk_tensor *state = wk_tensor_new(c->device, compute, 3, (int64_t[]){2, a->splits, a->rows});
+    if (!y || !state)
+        return wk_error_status();
+    a->part_y = wk_ptr(y);
+    a->part_top = wk_ptr(state);
+    a->part_sum = (char *)a->part_top + a->splits * a->rows * (i64)wk_bytes(compute);
+    return WK_OK;
+}
+
+static wk_status launch_join(const wk_call *c, const attn_args *a, wk_dtype dtype)
+{
+    attn_join_args j = {.part_y = a->part_y,
+                        .part_top = a->part_top,
+                        .part_sum = a->part_sum,
+                        .y = a->y,
+                        .lse = a->lse,
+                        .rows = a->rows,
+                        .n1 = a->hq,
+                        .n2 = a->s,
+                        .y0 = a->y_b,
+                        .y1 = a->y_h,
+                        .y2 = a->y_s,
+                        .dv = a->dv,
+                        .splits = a->splits};
+    wk_grid grid = {.x = wk_blocks(j.rows, 256 / wk_gpu_of(c->device)->facts.wave, WK_GRID_MAX)};
+    return WK_LAUNCH(c, &join_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}), grid, j);
+}
+
+/* Whether the few rows of a unit are better off the thin way. */
+static bool is_thin(const attn_args *a)
+{
+    return !a->sequences.q && a->group * a->s <= WK_ATTN_THIN && a->d <= WK_ATTN_WIDEST &&
+           a->dv <= WK_ATTN_WIDEST && a->dv > 0 && !a->drop_below;
+}
+
+static bool rows_by_16_bytes(const attn_view *v, i64 width, i64 vec, size_t bytes)
+{
+    return v->d == 1 && width % vec == 0 && v->b % vec == 0 && v->h % vec == 0 && v->s % vec == 0 &&
+           (size_t)v->data % ((size_t)vec * bytes) == 0;
+}
+
+static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
+{
+    size_t bytes = wk_bytes(dtype);
+    i64 vec = 16 / (i64)bytes;
+    int rows = a->rows == 0 ? 1 : a->group * a->s, made_for = rows == 1 ? 1 : rows <= 4 ? 4 : WK_ATTN_THIN;
+    bool wide = rows_by_16_bytes(&a->k, a->d, vec, bytes) && rows_by_16_bytes(&a->v, a->dv, vec, bytes);
+    WK_TRY(choose_splits(c, a, dtype, 1, WK_ATTN_CHUNK));
+    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits};
+    WK_TRY(WK_LAUNCH(
+        c, &thin_kernel,
+        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}), grid, *a));
+    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+}
+
+/* dtype: of q, k, v and y. */
+static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
+{
+    int columns = columns_of(dtype, a->dv);
+    if (is_thin(a))
+        return launch_thin(c, a, dtype);
+    if (!a->sequences.q)
+        WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns), 128));
+    WK_TRY(WK_LAUNCH(c, &forward_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)columns}),
+                     grid_of(a, a->dv, columns), *a));
+    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+}
+
+/* ---- sdpa ---- */
+
+static wk_status run_sdpa(wk_call *c)
+{
+    const wk_tensor *y = c->out[0], *lse = c->out[1];
+    attn_args a = {0};
+    if (wk_count(y) == 0 && (!lse || wk_count(lse) == 0))
+        return WK_OK;
+    WK_TRY(fill_batch(c, &a, c->in[0], c->in[1], c->in[2], c->in[3]));
+    fill_options(&a, c->params);
+    fill_result(&a, y);
+    a.lse = lse ? wk_ptr(lse) : NULL;
+    return launch_forward(c, &a, c->dtype);
+}
+
+static wk_status launch_delta(const wk_call *c, attn_args *a)
+{
+    wk_tensor *delta = wk_tensor_new(c->device, wk_stat_dtype(c->dtype), 1, &a->rows);
+    if (!delta)
+        return wk_error_status();
+    a->delta = wk_ptr(delta);
+    attn_delta_args d = {.y = view_of(c->in[3]),
+                         .dy = a->dy,
+                         .delta = wk_ptr(delta),
+                         .rows = a->rows,
+                         .hq = a->hq,
+                         .s = a->s,
+                         .dv = a->dv};
+    wk_grid grid = {.x = wk_blocks(d.rows, 256 / wk_gpu_of(c->device)->facts.wave, WK_GRID_MAX)};
+    return WK_LAUNCH(c, &delta_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, d);
+}
+
+static wk_status run_sdpa_backward(wk_call *c)
+{
+    attn_args a = {0};
+    WK_TRY(fill_batch(c, &a, c->in[0], c->in[1], c->in[2], c->in[6]));
+    fill_options(&a, c->params);
+    const wk_tensor *lse = wk_tensor_packed(c->in[4]);
+    if (!lse)
+        return wk_error_status();
+    a.lse = wk_ptr(lse);
+    a.dy = view_of(c->in[5]);
+    WK_TRY(launch_delta(c, &a));
+    for (int of = OF_Q; of <= OF_V; of++) {
+        if (!c->out[of] || wk_count(c->out[of]) == 0)
+            continue;
+        int64_t owners = of == OF_Q ? (int64_t)a.group * a.s : a.t, width = of == OF_V ? a.dv : a.d;
+        int columns = columns_of(c->dtype, width);
+        a.y = wk_ptr(c->out[of]);
+        a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
+        WK_TRY(WK_LAUNCH(c, &grad_kernel,
+                         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)columns, (short)of}),
+                         grid_of(&a, width, columns), a));
+    }
+    return WK_OK;
+}
+
+/* ---- sequences laid end to end ---- */
+
+static wk_status check_sequences(const wk_call *c, int slot, int64_t total)
+{
+    const wk_tensor *t = c->in[slot];
+    attn_check_args a = {.data = wk_ptr(t),
+                         .stride = t->strides[0],
+                         .count = t->shape[0],
+                         .total = total,
+                         .is_signed = t->dtype == WK_I32,
+                         .report = wk_report_of(c, slot)};
+    wk_grid grid = {.x = wk_blocks(a.count, 256, WK_GRID_MAX)};
+    return WK_LAUNCH(c, &check_kernel, WK_INSTANCE(.t = {WK_U32}), grid, a);
+}
+
+static wk_status run_sdpa_varlen(wk_call *c)
+{
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2], *y = c->out[0];
+    int64_t n = c->in[3]->shape[0] - 1;
+    attn_args a = {.sequences = {.q = wk_ptr(c->in[3]),
+                                 .k = wk_ptr(c->in[4]),
+                                 .q_stride = c->in[3]->strides[0],
+                                 .k_stride = c->in[4]->strides[0],
+                                 .q_signed = c->in[3]->dtype == WK_I32,
+                                 .k_signed = c->in[4]->dtype == WK_I32,
+                                 .q_total = q->shape[0],
+                                 .k_total = k->shape[0]},
+                   .y = wk_ptr(y),
+                   .y_h = y->strides[1],
+                   .y_s = y->strides[0]};
+    WK_TRY(check_sequences(c, 3, q->shape[0]));
+    WK_TRY(check_sequences(c, 4, k->shape[0]));
+    if (wk_count(y) == 0 || n == 0)
+        return WK_OK;
+    WK_TRY(
+        fill_sizes(c, &a, n, q->shape[1], k->shape[1], q->shape[0], k->shape[0], q->shape[2], v->shape[2]));
+    fill_options(&a, c->params);
+    a.q = packed_view_of(q);
+    a.k = packed_view_of(k);
+    a.v = packed_view_of(v);
+    a.units = a.hk;
+    a.blocks = (i32)((int64_t)a.group * a.s / WK_ATTN_ROWS + n);
+    return launch_forward(c, &a, c->dtype);
+}
+
+/* ---- multi-head attention ----
+ * What lies between the products is in the compute dtype, so that f16 and bf16 are rounded once; where fast products are
+ * allowed it is in the call's dtype. */
+
+static wk_dtype dtype_between(const wk_call *c)
+{
+    return wk_matmul_precision() == WK_PRECISION_FAST ? c->dtype : wk_stat_dtype(c->dtype);
+}
+
+/* t in another dtype; t itself where it has that. */
+static const wk_tensor *in_dtype(const wk_tensor *t, wk_dtype dtype)
+{
+    return t->dtype == dtype ? t : wk_cast(t, dtype);
+}
+
+/* y = x . weight^T + bias; x and weight of one dtype, y and bias of one. */
+static wk_status project_into(const wk_call *c, const wk_tensor *x, const wk_tensor *weight,
+                              const wk_tensor *bias, wk_tensor *y)
+{
+    wk_tensor x_rows, y_rows, turned = wk_flipped(weight);
+    if (x->dtype == y->dtype) {
+        wk_linear_params none = {WK_ACT_NONE};
+        wk_call l = {.op = wk_op_find("linear"), .params = &none, .in = {x, weight, bias}, .out = {y}};
+        return wk_call_run(&l);
+    }
+    WK_TRY(wk_as_rows(x, &x_rows));
+    WK_TRY(wk_as_rows(y, &y_rows));
+    return wk_gpu_product(c, &x_rows, &turned, &y_rows, bias, WK_ACT_NONE);
+}
+
+/* Rows [i e, (i + n) e) of a weight or bias. */
+static wk_tensor rows_of(const wk_tensor *t, int64_t i, int64_t n, int64_t e)
+{
+    wk_tensor v = wk_tensor_local(t);
+    v.offset += i * e * t->strides[0];
+    v.shape[0] = n * e;
+    return v;
+}
+
+static bool same_view(const wk_tensor *a, const wk_tensor *b)
+{
+    return wk_ptr(a) == wk_ptr(b) && memcmp(a->shape, b->shape, sizeof(int64_t) * 3) == 0 &&
+           memcmp(a->strides, b->strides, sizeof(int64_t) * 3) == 0;
+}
+
+/* Parts [i, i + n) of the input projection applied to x [b, rows, e]. */
+static const wk_tensor *project(const wk_call *c, const wk_tensor *x, int64_t i, int64_t n)
+{
+    int64_t e = x->shape[2];
+    wk_tensor weight = rows_of(c->in[3], i, n, e), bias = rows_of(c->in[4], i, n, e);
+    wk_tensor *y =
+        wk_tensor_new(c->device, dtype_between(c), 3, (int64_t[]){x->shape[0], x->shape[1], n * e});
+    const wk_tensor *b = y ? in_dtype(&bias, y->dtype) : NULL;
+    return b && project_into(c, x, &weight, b, y) == WK_OK ? y : NULL;
+}
+
+/* Part i of n in a projection [b, rows, n e], as heads: [b, heads, rows, e / heads]. */
+static wk_tensor heads_of(const wk_tensor *t, int64_t i, int64_t n, int64_t heads)
+{
+    wk_tensor v = wk_tensor_local(t);
+    int64_t rows = t->shape[1], e = t->shape[2] / n;
+    v.rank = 4;
+    memcpy(v.shape, (int64_t[]){t->shape[0], heads, rows, e / heads}, 4 * sizeof(int64_t));
+    memcpy(v.strides, (int64_t[]){rows * n * e, e / heads, n * e, 1}, 4 * sizeof(int64_t));
+    v.offset += i * e;
+    return v;
+}
+
+/* q, k and v as heads; one product where all three come from the same tensor. */
+static wk_status project_all(const wk_call *c, wk_tensor *qkv)
+{
+    int64_t heads = WK_PARAMS(c, wk_mha_options)->heads;
+    bool one = same_view(c->in[0], c->in[1]) && same_view(c->in[0], c->in[2]);
+    const wk_tensor *all = one ? project(c, c->in[0], 0, 3) : NULL;
+    for (int i = 0; i < 3; i++) {
+        const wk_tensor *part = one ? all : project(c, c->in[i], i, 1);
+        if (!part)
+            return wk_error_status();
+        qkv[i] = heads_of(part, one ? i : 0, one ? 3 : 1, heads);
+    }
+    return WK_OK;
+}
+
+static wk_status run_mha(wk_call *c)
+{
+    const wk_mha_options *o = c->params;
+    wk_dtype between = dtype_between(c);
+    attn_args a = {0};
+    wk_tensor qkv[3];
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    wk_tensor *mixed = wk_tensor_new(c->device, between, 3, c->out[0]->shape);
+    const wk_tensor *mask = c->in[7], *weight = in_dtype(c->in[5], between);
+    if (mask && mask->dtype == c->dtype)
+        mask = in_dtype(mask, between);
+    if (!mixed || !weight || (c->in[7] && !mask))
+        return wk_error_status();
+    WK_TRY(project_all(c, qkv));
+    WK_TRY(fill_batch(c, &a, &qkv[0], &qkv[1], &qkv[2], mask));
+    wk_tensor y = heads_of(mixed, 0, 1, o->heads);
+    a.scale = 1 / sqrt((double)a.d);
+    a.causal = (i32)o->causal;
+    a.drop_below = wk_dropout_threshold(o->dropout);
+    a.keep = wk_dropout_scale(o->dropout);
+    a.seed = (u64)o->seed;
+    a.offset = (u64)o->offset;
+    fill_result(&a, &y);
+    WK_TRY(launch_forward(c, &a, between));
+    return project_into(c, mixed, weight, c->in[6], c->out[0]);
+}
+
+const wk_impl wk_gpu_impls_attention[] = {
+    {"sdpa", "kernel", run_sdpa, NULL, NULL},
+    {"sdpa_backward", "kernel", run_sdpa_backward, NULL, NULL},
+    {"sdpa_varlen", "kernel", run_sdpa_varlen, NULL, NULL},
+    {"mha", "kernel", run_mha, NULL, NULL},
+    {0},
+};

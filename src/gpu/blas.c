@@ -1,0 +1,221 @@
+/* blas.c: matmul and linear in terms of the products that BLAS libraries know. */
+#include "blas.h"
+#include "map.h"
+#include "ops/matmul.h"
+#include "runtime.h"
+#include "wick/matmul.h"
+
+/* The last two dimensions as BLAS takes them: rows or columns one element apart. */
+static bool blas_matrix(const wk_tensor *t, bool *turned, i64 *ld)
+{
+    i64 rows = t->shape[t->rank - 2], cols = t->shape[t->rank - 1];
+    i64 rs = t->strides[t->rank - 2], cs = t->strides[t->rank - 1];
+    if ((cs == 1 || cols == 1) && (rs >= cols || rows == 1)) {
+        *turned = false;
+        *ld = rows == 1 || rs < cols ? (cols > 0 ? cols : 1) : rs;
+        return true;
+    }
+    if ((rs == 1 || rows == 1) && (cs >= rows || cols == 1)) {
+        *turned = true;
+        *ld = cols == 1 || cs < rows ? (rows > 0 ? rows : 1) : cs;
+        return true;
+    }
+    return false;
+}
+
+static wk_status product_of(const wk_call *c, const wk_product *p)
+{
+    wk_gpu *g = wk_gpu_of(c->device);
+    const wk_blas *blas = c->impl->data;
+    wk_stream *s = wk_gpu_stream(g);
+    int code = g->driver->enter(g->context);
+    if (code)
+        return wk_gpu_fail(g, code, c->op->name);
+    pthread_mutex_lock(&s->blas_lock); /* a handle is for one thread at a time */
+    wk_status status = s->blas ? WK_OK : blas->open(g, s->handle, &s->blas);
+    if (status == WK_OK)
+        status = blas->product(g, s->blas, p);
+    pthread_mutex_unlock(&s->blas_lock);
+    return status;
+}
+
+/* The leading dimensions of t joined with its rows: one tall matrix, where its layout allows that. */
+static bool join_rows(wk_tensor *t)
+{
+    int last = t->rank - 1;
+    int64_t shape[WK_MAX_RANK], strides[1][WK_MAX_RANK], rows = wk_shape_count(last, t->shape);
+    memcpy(shape, t->shape, sizeof shape);
+    memcpy(strides[0], t->strides, sizeof t->strides);
+    if (t->strides[last] > 1 || wk_shape_coalesce(last, shape, 1, strides) > 1)
+        return false;
+    if (rows > 1 && strides[0][0] < t->shape[last]) /* rows that are one row */
+        return false;
+    wk_tensor tall = wk_tensor_local(t);
+    tall.rank = 2;
+    tall.shape[0] = rows;
+    tall.shape[1] = t->shape[last];
+    tall.strides[0] = rows == 1 ? t->shape[last] : strides[0][0];
+    tall.strides[1] = t->strides[last];
+    *t = tall;
+    return true;
+}
+
+/* One b for the whole batch: a and y as tall matrices, one product. */
+static void join_batch(wk_tensor *a, wk_tensor *b, wk_tensor *y)
+{
+    for (int d = 0; d + 2 < b->rank; d++) {
+        if (b->strides[d] != 0 && b->shape[d] > 1)
+            return;
+    }
+    wk_tensor tall_a = *a, tall_y = *y, one = *b;
+    if (b->rank == 2 || !join_rows(&tall_a) || !join_rows(&tall_y))
+        return;
+    for (int d = 0; d < 2; d++) {
+        one.shape[d] = b->shape[b->rank - 2 + d];
+        one.strides[d] = b->strides[b->rank - 2 + d];
+    }
+    one.rank = 2;
+    *a = tall_a;
+    *b = one;
+    *y = tall_y;
+}
+
+/* Every product of the batch: the innermost leading dimension goes to the library, the others are a loop here. */
+static wk_status run_batch(const wk_call *c, wk_product p, const wk_tensor *a, const wk_tensor *b,
+                           const wk_tensor *y)
+{
+    int64_t shape[WK_MAX_RANK], strides[3][WK_MAX_RANK], rounds = 1;
+    int lead = y->rank - 2;
+    size_t bytes = wk_bytes(p.dtype);
+    memcpy(shape, y->shape, sizeof shape);
+    memcpy(strides[0], a->strides, sizeof strides[0]);
+    memcpy(strides[1], b->strides, sizeof strides[0]);
+    memcpy(strides[2], y->strides, sizeof strides[0]);
+    int rank = wk_shape_coalesce(lead, shape, 3, strides);
+    p.batch = rank ? shape[rank - 1] : 1;
+    p.a_stride = rank ? strides[0][rank - 1] : 0;
+    p.b_stride = rank ? strides[1][rank - 1] : 0;
+    p.y_stride = rank ? strides[2][rank - 1] : 0;
+    for (int d = 0; d + 1 < rank; d++)
+        rounds *= shape[d];
+    for (int64_t r = 0; r < rounds; r++) {
+        int64_t at[3] = {0}, rest = r;
+        for (int d = rank - 2; d >= 0; rest /= shape[d], d--) {
+            for (int k = 0; k < 3; k++)
+                at[k] += rest % shape[d] * strides[k][d];
+        }
+        wk_product one = p;
+        one.a = (const char *)p.a + (size_t)at[0] * bytes;
+        one.b = (const char *)p.b + (size_t)at[1] * bytes;
+        one.y = (char *)p.y + (size_t)at[2] * bytes;
+        WK_TRY(product_of(c, &one));
+    }
+    return WK_OK;
+}
+
+/* Views a, b and packed y of one batch. */
+static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor y)
+{
+    wk_product p = {.dtype = y.dtype};
+    if (wk_count(&y) == 0)
+        return WK_OK;
+    join_batch(&a, &b, &y);
+    p.m = y.shape[y.rank - 2];
+    p.n = y.shape[y.rank - 1];
+    p.k = a.shape[a.rank - 1];
+    p.ldy = p.n;
+    p.a = wk_ptr(&a);
+    p.b = wk_ptr(&b);
+    p.y = wk_ptr(&y);
+    if (p.k == 0)
+        return wk_gpu_zero(c, p.y, (size_t)wk_count(&y) * wk_bytes(y.dtype));
+    blas_matrix(&a, &p.a_turned, &p.lda);
+    blas_matrix(&b, &p.b_turned, &p.ldb);
+    return run_batch(c, p, &a, &b, &y);
+}
+
+/* t itself where BLAS takes its layout, else a packed copy. */
+static const wk_tensor *usable(const wk_tensor *t)
+{
+    bool turned;
+    i64 ld;
+    wk_tensor v = wk_tensor_local(t);
+    if (t->rank == 1) { /* a row whose elements lie apart is a column */
+        return t->strides[0] > 0 || t->shape[0] == 1 ? t : wk_tensor_packed(t);
+    }
+    return blas_matrix(&v, &turned, &ld) ? t : wk_tensor_packed(t);
+}
+
+static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_tensor *b, wk_tensor *y)
+{
+    wk_matmul_shape s;
+    a = usable(a);
+    b = a ? usable(b) : NULL;
+    if (!b)
+        return wk_error_status();
+    WK_TRY(wk_matmul_shapes(c, a, b, &s));
+    wk_tensor v = wk_tensor_local(y);
+    v.rank = s.rank + 2;
+    memcpy(v.shape, s.lead, sizeof s.lead);
+    v.shape[s.rank] = s.m;
+    v.shape[s.rank + 1] = s.n;
+    wk_shape_strides(v.rank, v.shape, v.strides);
+    return multiply(c, s.a, s.b, v);
+}
+
+wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->in[1], c->out[0]); }
+
+/* ---- linear: the product, then bias and activation in place ---- */
+
+static wk_status finish_linear(const wk_call *c)
+{
+    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
+    static const char *const with_bias[] = {"f_bias", "f_bias_relu", "f_bias_gelu", "f_bias_gelu_erf",
+                                            "f_bias_silu"};
+    static const char *const without[] = {NULL, "f_relu", "f_gelu", "f_gelu_erf", "f_silu"};
+    int64_t act = WK_PARAMS(c, wk_linear_params)->act;
+    wk_gpu_map m = {.kernel = &kernel,
+                    .formula = (c->in[2] ? with_bias : without)[act],
+                    .in = {c->out[0], c->in[2]},
+                    .n_in = c->in[2] ? 2 : 1,
+                    .out = c->out[0]};
+    return m.formula ? wk_gpu_map_run(c, &m) : WK_OK;
+}
+
+wk_status wk_blas_run_linear(wk_call *c)
+{
+    wk_tensor turned = wk_tensor_local(c->in[1]);
+    turned.shape[0] = c->in[1]->shape[1];
+    turned.shape[1] = c->in[1]->shape[0];
+    turned.strides[0] = c->in[1]->strides[1];
+    turned.strides[1] = c->in[1]->strides[0];
+    const wk_tensor *weight = &turned;
+    bool is_turned;
+    i64 ld;
+    if (!blas_matrix(&turned, &is_turned,
+                     &ld)) { /* packed before it is turned: a view on the stack cannot be kept */
+        const wk_tensor *packed = wk_tensor_packed(c->in[1]);
+        if (!packed)
+            return wk_error_status();
+        turned.storage = packed->storage;
+        turned.offset = packed->offset;
+        turned.strides[0] = 1;
+        turned.strides[1] = packed->shape[1];
+    }
+    WK_TRY(multiply_into(c, c->in[0], weight, c->out[0]));
+    return finish_linear(c);
+}
+
+const char *wk_blas_refuse(const wk_call *c)
+{
+    const wk_blas *blas = c->device->kind == WK_KIND_ROCM ? &wk_rocblas : &wk_cublas;
+    if (wk_gpu_of(c->device)->driver->plans)
+        return "a planning device has no libraries";
+    for (int i = 0; i < 2; i++) {
+        for (int d = 0; d < c->in[i]->rank; d++) {
+            if (c->in[i]->shape[d] >= (i64)1 << 31 || c->in[i]->strides[d] >= (i64)1 << 31)
+                return "a size or stride is beyond 2^31";
+        }
+    }
+    return blas->missing(wk_gpu_of(c->device));
+}

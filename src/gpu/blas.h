@@ -1,0 +1,36 @@
+/* blas.h: matrix products by the makers' libraries: what src/rocm/rocblas.c and src/cuda/cublas.c fill in. */
+#ifndef WK_GPU_BLAS_H
+#define WK_GPU_BLAS_H
+
+#include "gpu.h"
+
+/* y = a . b for `batch` products, row-major. A transposed operand is one whose columns lie one element apart. */
+typedef struct {
+    wk_dtype dtype;
+    i64 m, n, k, batch;
+    const void *a, *b;
+    void *y;
+    bool a_turned, b_turned;
+    i64 lda, ldb, ldy;                /* between rows, or columns of a transposed one */
+    i64 a_stride, b_stride, y_stride; /* between products; 0: the same one */
+} wk_product;
+
+typedef struct {
+    /* Loads the library, once; false when it is not to be had. */
+    bool (*load)(void);
+    /* Why it cannot be used on this device; NULL when it can. Loads it on first use. */
+    const char *(*missing)(wk_gpu *g);
+    /* A handle for a stream; its work is ordered there. */
+    wk_status (*open)(wk_gpu *g, void *stream, void **handle);
+    /* WK_ERR_UNSUPPORTED when the library has no kernel for it. */
+    wk_status (*product)(wk_gpu *g, void *handle, const wk_product *p);
+} wk_blas;
+
+extern const wk_blas wk_rocblas, wk_cublas;
+
+/* matmul and linear through wk_blas (impl->data). */
+wk_status wk_blas_run_matmul(wk_call *c);
+wk_status wk_blas_run_linear(wk_call *c);
+const char *wk_blas_refuse(const wk_call *c);
+
+#endif

@@ -1,0 +1,83 @@
+/* attention.h: the arguments of attention's kernels. */
+#ifndef WK_KERNELS_ATTENTION_H
+#define WK_KERNELS_ATTENTION_H
+
+#include "types.h"
+
+enum {
+    WK_ATTN_ROWS = 64,    /* queries (or, for dk and dv, keys) that a block owns */
+    WK_ATTN_STEP = 16,    /* steps of a sum in shared memory at once */
+    WK_ATTN_THIN = 8,     /* rows of a unit that go the thin way, */
+    WK_ATTN_WIDEST = 256, /* for heads no wider than this, */
+    WK_ATTN_LANES = 16,   /* with so many threads to a key */
+    WK_ATTN_CHUNK = 256,  /* and so many keys at a time */
+};
+
+enum {
+    WK_MASK_NONE,
+    WK_MASK_KEEP,
+    WK_MASK_OWN,
+    WK_MASK_F32
+}; /* u8; added, of the data's dtype; added, f32 */
+
+/* A tensor of [batch, heads, rows, width]; strides in elements. */
+typedef struct {
+    const void *data;
+    i64 b, h, s, d;
+    i32 wide; /* four neighbours of a row may be read at once */
+} attn_view;
+
+/* Sequences laid end to end: where each begins in q and in k. u32 or i32. */
+typedef struct {
+    const void *q, *k; /* NULL: none, the batch is a dimension */
+    i64 q_stride, k_stride;
+    i32 q_signed, k_signed;
+    i64 q_total, k_total;
+} attn_sequences;
+
+/* A unit is a key head of one element of the batch (or sequence) with all rows that share it: row r is query r % s of
+ * the unit's head r / s. */
+typedef struct {
+    attn_view q, k, v, mask, dy;
+    void *y; /* the result; for gradients the one that the block owns rows of */
+    i64 y_b, y_h, y_s;
+    void *lse;                /* [b, hq, s], packed; NULL: not wanted. For gradients an input, as is delta */
+    const void *delta;        /* sum(y dy) of every row */
+    i32 batch, hq, hk, group; /* group = hq / hk */
+    i32 s, t, d, dv;
+    i32 blocks, units; /* blocks of rows in a unit; units */
+    i32 causal, mask_kind;
+    i64 window;
+    double scale, softcap;
+    attn_sequences sequences;
+    u64 drop_below, seed, offset; /* dropout: weights whose word is below go; 0: none */
+    double keep;                  /* what the others are multiplied with */
+    /* Splits of the keys (grid z): parts of every row, put together afterwards. */
+    i32 splits, split_keys;
+    void *part_y, *part_top, *part_sum; /* [splits, rows, dv], [splits, rows] */
+    i64 rows;
+} attn_args;
+
+typedef struct {
+    const void *part_y, *part_top, *part_sum;
+    void *y, *lse;
+    i64 rows;
+    i64 n1, n2, y0, y1, y2; /* row (i0 n1 + i1) n2 + i2 begins at i0 y0 + i1 y1 + i2 y2 */
+    i32 dv, splits;
+} attn_join_args;
+
+typedef struct {
+    attn_view y, dy;
+    void *delta;
+    i64 rows;
+    i32 hq, s, dv;
+} attn_delta_args;
+
+typedef struct {
+    const void *data;
+    i64 stride, count, total;
+    i32 is_signed;
+    wk_report report;
+} attn_check_args;
+
+#endif

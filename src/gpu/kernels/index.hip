@@ -1,0 +1,358 @@
+/* index.hip: elements and rows that ids lead to. In kernels that only move elements T stands for any dtype of its
+ * size. */
+#include "ids.h"
+#include "index.h"
+
+struct place_of {
+    i64 big, flat, small, id, along; /* offsets, and the place along dim */
+};
+
+template <int WIDE> DEVICE place_of locate(const index_args &a, i64 at)
+{
+    place_of p = {0, 0, 0, 0, 0};
+    u32 at32 = (u32)at;
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        i64 i;
+        if (WIDE) {
+            i64 rest = at / a.size64[d];
+            i = at - rest * a.size64[d];
+            at = rest;
+        } else {
+            u32 rest = divide(at32, a.size[d]);
+            i = at32 - rest * a.size[d].d;
+            at32 = rest;
+        }
+        p.big += i * a.big_step[d];
+        p.flat += i * a.flat_step[d];
+        p.small += i * a.small_step[d];
+        p.id += i * a.id_step[d];
+        p.along += i * a.place_step[d];
+    }
+    return p;
+}
+
+/* The id of an element; false when it leads nowhere. */
+DEVICE bool find_id(const index_args &a, const place_of &p, i64 *id)
+{
+    *id = load_id(a.ids, a.id_bytes, p.id);
+    return id_leads(*id, a.id_bytes, a.limit, a.report);
+}
+
+/* small, packed, from big. VEC > 1: the innermost dimension is a multiple of VEC, is walked by one in big and has one
+ * id for all. A thread takes several pieces, a block apart, so that their loads are on the way together. */
+template <class T, int VEC, int WIDE> DEVICE void index_gather(const index_args &a)
+{
+    const int STEPS = WK_GATHER_STEPS, STEP = WK_GATHER_THREADS * VEC;
+    i64 first = (i64)block_id() * STEP * STEPS + thread_id() * VEC;
+    for (; first < a.count; first += (i64)grid_blocks() * STEP * STEPS) {
+        i64 from[STEPS];
+        bool found[STEPS];
+        pack<T, VEC> v[STEPS];
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            i64 at = first + k * STEP, id;
+            found[k] = false;
+            if (at < a.count) {
+                place_of p = locate<WIDE>(a, at);
+                found[k] = find_id(a, p, &id);
+                from[k] = p.big + id * a.along;
+            }
+        }
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            v[k] = {};
+            if (found[k])
+                v[k] = load<VEC>((const T *)a.big + from[k]);
+        }
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            if (first + k * STEP < a.count)
+                store<VEC>((T *)a.small + first + k * STEP, v[k]);
+        }
+    }
+}
+
+/* ---- scatter: of equal ids the last one counts ---- */
+
+template <int WIDE> DEVICE void index_last(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        if (find_id(a, p, &id))
+            atomic_max(&a.last[p.flat + id * a.flat_along], (u32)p.along + 1);
+    }
+}
+
+template <class T, int WIDE> DEVICE void index_scatter(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        if (find_id(a, p, &id) && a.last[p.flat + id * a.flat_along] == (u32)p.along + 1)
+            ((T *)a.big)[p.big + id * a.along] = ((const T *)a.small)[p.small];
+    }
+}
+
+/* The gradient: small, packed, takes what it wrote from big, and leaves a 0 in rest. */
+template <class T, int WIDE> DEVICE void index_take(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id, flat;
+        T v = 0;
+        if (find_id(a, p, &id) && a.last[flat = p.flat + id * a.flat_along] == (u32)p.along + 1) {
+            v = ((const T *)a.big)[p.big + id * a.along];
+            ((T *)a.rest)[flat] = 0;
+        }
+        ((T *)a.small)[at] = v;
+    }
+}
+
+/* ---- adding ---- */
+
+template <int WIDE> DEVICE void index_keys(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        a.keys[at] = find_id(a, p, &id) ? (u32)(p.flat + id * a.flat_along) : a.none;
+        a.places[at] = (u32)at;
+    }
+}
+
+DEVICE f32 plus(f32 a, f32 b) { return a + b; }
+DEVICE f64 plus(f64 a, f64 b) { return a + b; }
+DEVICE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+
+template <class T, int VEC> struct row_sum {
+    acc<T> v[VEC];
+    MEMBER void add(const pack<T, VEC> &x)
+    {
+        UNROLL
+        for (int k = 0; k < VEC; k++)
+            v[k] = plus(v[k], get(x.v[k]));
+    }
+};
+
+DEVICE void locate_column(const runs_args &a, i64 column, i64 *big, i64 *small)
+{
+    u32 at = (u32)column;
+    *big = *small = 0;
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        u32 rest = divide(at, a.size[d]);
+        i64 i = at - rest * a.size[d].d;
+        at = rest;
+        *big += i * a.big_step[d];
+        *small += i * a.small_step[d];
+    }
+}
+
+/* Adds the pairs from j on that have the key, every `step`th of them. small: the column of row 0. */
+template <class T, int VEC>
+DEVICE void add_run(const runs_args &a, i64 j, i64 step, u32 key, const T *small, row_sum<T, VEC> *sum)
+{
+    for (; j + 3 * step < a.n && a.keys[j + 3 * step] == key; j += 4 * step) {
+        pack<T, VEC> x[4];
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            x[k] = load<VEC>(small + (i64)a.places[j + k * step] * a.small_along);
+        UNROLL
+        for (int k = 0; k < 4; k++)
+            sum->add(x[k]);
+    }
+    for (; j < a.n && a.keys[j] == key; j += step)
+        sum->add(load<VEC>(small + (i64)a.places[j] * a.small_along));
+}
+
+template <class T, int VEC> DEVICE row_sum<T, VEC> load_sum(const T *p)
+{
+    row_sum<T, VEC> sum;
+    pack<T, VEC> x = load<VEC>(p);
+    UNROLL
+    for (int k = 0; k < VEC; k++)
+        sum.v[k] = get(x.v[k]);
+    return sum;
+}
+
+template <class T, int VEC> DEVICE void store_sum(T *p, const row_sum<T, VEC> &sum)
+{
+    pack<T, VEC> y;
+    UNROLL
+    for (int k = 0; k < VEC; k++)
+        y.v[k] = put<T>(sum.v[k]);
+    store<VEC>(p, y);
+}
+
+/* A long run is added by all groups of the block: each takes every GROUPS-th row, and their sums are added in order.
+ * Every thread of the block calls this alike. */
+template <class T, int VEC>
+DEVICE void add_long_run(const runs_args &a, i64 first, const T *small, T *big, bool active,
+                         row_sum<T, VEC> *room)
+{
+    u32 group = thread_id() >> a.log_group, groups = WK_RUNS_THREADS >> a.log_group;
+    row_sum<T, VEC> sum = {};
+    if (active && group == 0)
+        sum = load_sum<T, VEC>(big);
+    if (active)
+        add_run<T, VEC>(a, first + group, groups, a.keys[first], small, &sum);
+    room[thread_id()] = sum;
+    barrier();
+    if (active && group == 0) {
+        for (u32 g = 1; g < groups; g++) {
+            UNROLL
+            for (int k = 0; k < VEC; k++)
+                sum.v[k] = plus(sum.v[k], room[thread_id() + (g << a.log_group)].v[k]);
+        }
+        store_sum<T, VEC>(big, sum);
+    }
+    barrier();
+}
+
+/* A group of threads for each pair; the first of those with one key adds them all, in order. */
+template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
+{
+    SHARED row_sum<T, VEC> room[WK_RUNS_THREADS];
+    SHARED u32 any_long;
+    u32 groups = WK_RUNS_THREADS >> a.log_group, group = thread_id() >> a.log_group;
+    i64 width = (i64)VEC << a.log_group, lane = (i64)(thread_id() & ((1u << a.log_group) - 1)) * VEC;
+    for (i64 first = (i64)block_id() * groups; first < a.n; first += (i64)grid_blocks() * groups) {
+        i64 i = first + group;
+        u32 key = i < a.n ? a.keys[i] : a.none, place = i < a.n ? a.places[i] : 0;
+        bool leads = key != a.none && (i == 0 || a.keys[i - 1] != key), is_long = false;
+        if (groups > 1) {
+            is_long = leads && i + WK_RUN_LONG < a.n && a.keys[i + WK_RUN_LONG] == key;
+            barrier();
+            if (thread_id() == 0)
+                any_long = 0;
+            barrier();
+            if (is_long)
+                atomic_max(&any_long, 1);
+            barrier();
+        }
+        for (i64 base = block_id_y() * width; base < a.columns; base += grid_blocks_y() * width) {
+            i64 big_at, small_at;
+            bool active = base + lane < a.columns;
+            locate_column(a, active ? base + lane : 0, &big_at, &small_at);
+            T *big = (T *)a.big + big_at;
+            const T *small = (const T *)a.small + small_at;
+            if (active && leads && !is_long) {
+                pack<T, VEC> x = load<VEC>(small + place * a.small_along);
+                row_sum<T, VEC> sum = load_sum<T, VEC>(big + key * a.big_along);
+                sum.add(x);
+                add_run<T, VEC>(a, i + 1, 1, key, small, &sum);
+                store_sum<T, VEC>(big + key * a.big_along, sum);
+            }
+            for (u32 g = 0; groups > 1 && any_long && g < groups && first + g + WK_RUN_LONG < a.n; g++) {
+                i64 at = first + g;
+                u32 k = a.keys[at];
+                if (k != a.none && (at == 0 || a.keys[at - 1] != k) && a.keys[at + WK_RUN_LONG] == k)
+                    add_long_run<T, VEC>(a, at, small, big + k * a.big_along, active, room);
+            }
+        }
+    }
+}
+
+/* ---- adding along lines ---- */
+
+/* Sums in shared memory: as on the CPU, but 32 bits are enough for integers of up to as many. */
+template <class T> struct line_sum {
+    typedef u32 type;
+};
+template <> struct line_sum<f32> {
+    typedef f32 type;
+};
+template <> struct line_sum<f16> : line_sum<f32> {
+};
+template <> struct line_sum<bf16> : line_sum<f32> {
+};
+template <> struct line_sum<f64> {
+    typedef f64 type;
+};
+template <> struct line_sum<i64> {
+    typedef u64 type;
+};
+
+struct line_of {
+    i64 from, big, small, id;
+};
+
+DEVICE line_of locate_line(const lines_args &a, u32 at)
+{
+    line_of l = {0, 0, 0, 0};
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        u32 rest = divide(at, a.shape[d]);
+        i64 i = at - rest * a.shape[d].d;
+        at = rest;
+        l.from += i * a.from_step[d];
+        l.big += i * a.big_step[d];
+        l.small += i * a.small_step[d];
+        l.id += i * a.id_step[d];
+    }
+    return l;
+}
+
+/* One value of each lane is added to sums[at], where it is for this wave. Lanes that meet in one element take turns, so
+ * that values are added in the order of their lanes. */
+template <int SIZE, class A> DEVICE void add_in_turn(A *sums, u32 at, A value, bool mine)
+{
+    const int BITS = SIZE > 1024 ? 12 : 10;
+    static_assert(SIZE <= 1 << BITS, "places have more bits");
+    u32 turn = count_bits(wave_match<BITS>(at, mine) & lanes_below());
+    for (u32 t = 0; wave_ballot(mine && turn >= t); t++) {
+        if (mine && turn == t)
+            sums[at] += value;
+        wave_sync();
+    }
+}
+
+/* A wave has a line of big, or a tile of it, in shared memory and goes through the line's ids in order. */
+template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
+{
+    typedef typename line_sum<T>::type A;
+    const int AT_ONCE = 4;
+    SHARED A sums[SIZE];
+    for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
+        u32 line = divide(unit, a.tiles);
+        i64 first = (i64)(unit - line * a.tiles.d) * SIZE, width = lesser(a.size - first, (i64)SIZE);
+        line_of l = locate_line(a, line);
+        const T *from = (const T *)a.from + l.from + first * a.from_along, *small = (const T *)a.small + l.small;
+        T *big = (T *)a.big + l.big + first * a.big_along;
+        for (i64 k = lane_id(); k < width; k += WAVE)
+            sums[k] = a.from ? (A)get(from[k * a.from_along]) : (A)0;
+        wave_sync();
+        for (i64 base = 0; base < a.n; base += AT_ONCE * WAVE) {
+            A value[AT_ONCE];
+            u32 at[AT_ONCE];
+            bool mine[AT_ONCE];
+            UNROLL
+            for (int k = 0; k < AT_ONCE; k++) {
+                i64 i = base + k * WAVE + lane_id(), id = 0;
+                mine[k] = i < a.n;
+                if (mine[k]) {
+                    id = load_id(a.ids, a.id_bytes, l.id + i * a.id_along);
+                    mine[k] = (u64)(id - first) < (u64)width && id != id_padding(a.id_bytes);
+                    if (!mine[k])
+                        id_leads(id, a.id_bytes, a.size, a.report);
+                }
+                at[k] = (u32)(id - first);
+                value[k] = mine[k] ? (A)get(small[i * a.small_along]) : (A)0;
+            }
+            UNROLL
+            for (int k = 0; k < AT_ONCE; k++)
+                add_in_turn<SIZE>(sums, at[k], value[k], mine[k]);
+        }
+        for (i64 k = lane_id(); k < width; k += WAVE)
+            big[k * a.big_along] = put<T>((acc<T>)sums[k]);
+        wave_sync();
+    }
+}

@@ -1,0 +1,44 @@
+/* loss.h: the arguments of the loss kernels. */
+#ifndef WK_KERNELS_LOSS_H
+#define WK_KERNELS_LOSS_H
+
+#include "walk.h"
+
+enum { WK_LOSS_THREADS = 256, WK_TOTAL_THREADS = 1024 };
+
+/* Classes: rows of x [rows, classes] with a target each. */
+typedef struct {
+    const void *x, *targets;
+    const void *top, *z; /* of the rows: the largest x, 1 / the sum of exp(x - top); NULL for nll_loss */
+    void *y;             /* losses of the rows: elements, or NULL */
+    double *losses;      /* the same as parts of a sum, or NULL */
+    void *dx;            /* packed, or NULL */
+    i64 *count;          /* targets that are no padding, or NULL where the gradient is not divided by it */
+    i64 rows, classes;
+    i64 row, column, target; /* strides of x, of targets */
+    i64 padding;
+    i64 blocks;
+    wide_divisor tiles; /* of a row, where the gradient is written */
+    wk_report report;
+} class_args;
+
+/* Elements: x and target of one shape. */
+typedef struct {
+    const void *x, *targets;
+    void *y;        /* losses, packed, or NULL */
+    double *parts;  /* a sum for each block, or NULL */
+    void *dx;       /* packed, or NULL */
+    i64 steps;      /* packs of elements */
+    walk_dims dims; /* of x and of the targets */
+    double scale, delta;
+} element_args;
+
+typedef struct {
+    const double *parts;
+    void *y;
+    i64 n;
+    const i64 *count; /* what the total is divided by; NULL: divisor */
+    double divisor;
+} total_args;
+
+#endif

@@ -1,0 +1,127 @@
+/* loss.hip: losses and their gradients. */
+#include "loss.h"
+#include "walk.hip"
+
+/* ---- totals ---- */
+
+/* y = the sum of the parts over their number; one block, so that the order is always the same. */
+template <class T> DEVICE void loss_total(const total_args &a)
+{
+    SHARED f64 room[WK_TOTAL_THREADS / 32];
+    f64 s[4] = {0, 0, 0, 0};
+    i64 at = thread_id();
+    for (; at + 3 * WK_TOTAL_THREADS < a.n; at += 4 * WK_TOTAL_THREADS) {
+        UNROLL
+        for (int u = 0; u < 4; u++)
+            s[u] += a.parts[at + u * WK_TOTAL_THREADS];
+    }
+    for (; at < a.n; at += WK_TOTAL_THREADS)
+        s[0] += a.parts[at];
+    f64 total = block_reduce<op_sum, WK_TOTAL_THREADS>((s[0] + s[1]) + (s[2] + s[3]), room);
+    if (thread_id() == 0)
+        *(T *)a.y = put<T>(total / (a.count ? (f64)*a.count : a.divisor));
+}
+
+/* ---- classes ---- */
+
+/* How many targets are no padding; one block. */
+template <class I> DEVICE void count_targets(const class_args &a)
+{
+    SHARED i64 room[WK_TOTAL_THREADS / 32];
+    i64 many = 0;
+    for (i64 i = thread_id(); i < a.rows; i += WK_TOTAL_THREADS)
+        many += (i64)((const I *)a.targets)[i * a.target] != a.padding;
+    many = block_reduce<op_sum, WK_TOTAL_THREADS>(many, room);
+    if (thread_id() == 0)
+        *a.count = many;
+}
+
+template <class A> DEVICE A gradient_scale(const class_args &a)
+{
+    return a.count && *a.count ? (A)(1 / (f64)*a.count) : 1;
+}
+
+/* The loss of each row, and for nll_loss the one element of the gradient (the others are 0 already). */
+template <class T, class I> DEVICE void class_rows(const class_args &a)
+{
+    typedef acc<T> A;
+    for (i64 row = global_thread(); row < a.rows; row += global_threads()) {
+        i64 target = (i64)((const I *)a.targets)[row * a.target];
+        f64 loss = 0;
+        if (target != a.padding && index_ok(a.report, target, a.classes)) {
+            A x = get(((const T *)a.x)[row * a.row + target * a.column]);
+            loss = a.top ? (f64)(((const A *)a.top)[row] - x) - (f64)m_log(((const A *)a.z)[row]) : -(f64)x;
+            if (a.dx && !a.top)
+                ((T *)a.dx)[row * a.classes + target] = put<T>(-gradient_scale<A>(a));
+        }
+        if (a.losses)
+            a.losses[row] = loss;
+        if (a.y)
+            ((T *)a.y)[row] = put<T>(loss);
+    }
+}
+
+/* dx = softmax(x) - 1 at the target, times the scale. */
+template <class T, class I, int VEC> DEVICE void class_gradient(const class_args &a)
+{
+    typedef acc<T> A;
+    A scale = gradient_scale<A>(a);
+    for (i64 block = block_id(); block < a.blocks; block += grid_blocks()) {
+        i64 row = divide(block, a.tiles), at = ((block - row * a.tiles.d) * WK_LOSS_THREADS + thread_id()) * VEC;
+        i64 target = (i64)((const I *)a.targets)[row * a.target];
+        bool used = (u64)target < (u64)a.classes && target != a.padding;
+        A top = ((const A *)a.top)[row], part = ((const A *)a.z)[row] * scale;
+        if (at >= a.classes)
+            continue;
+        pack<T, VEC> p = load<VEC>((const T *)a.x + row * a.row + at * a.column);
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A d = m_exp(get(p.v[i]) - top) * part - (at + i == target ? scale : 0);
+            p.v[i] = put<T>(used ? d : 0);
+        }
+        store<VEC>((T *)a.dx + row * a.classes + at, p);
+    }
+}
+
+/* ---- elements ---- */
+
+#define ELEMENT_LOSS(name, loss_formula, slope_formula) \
+    struct l_##name { \
+        template <class R> static MEMBER R loss(R x, R t, R delta) { return (void)delta, loss_formula; } \
+        template <class R> static MEMBER R slope(R x, R t, R delta) { return (void)delta, slope_formula; } \
+    };
+ELEMENT_LOSS(mse_loss, (x - t) * (x - t), 2 * (x - t))
+/* With the difference first: what is left of it is small where the loss is. */
+ELEMENT_LOSS(bce_with_logits, ((x > 0 ? x : 0) - x * t) + m_log1p(m_exp(-m_fabs(x))), m_sigmoid(x) - t)
+ELEMENT_LOSS(huber_loss, m_fabs(x - t) > delta ? delta * (m_fabs(x - t) - delta / 2) : (x - t) * (x - t) / 2,
+             x - t > delta ? delta : x - t < -delta ? -delta : x - t)
+
+template <class L, class T, int VEC> DEVICE void element_losses(const element_args &a)
+{
+    typedef acc<T> A;
+    SHARED f64 room[WK_LOSS_THREADS / 32];
+    A scale = (A)a.scale, delta = (A)a.delta;
+    f64 sum = 0;
+    for (i64 at = global_thread(); at < a.steps; at += global_threads()) {
+        walk_offsets from = walk_to(a.dims, at);
+        pack<T, VEC> x = load<VEC>((const T *)a.x + from.x), t = load<VEC>((const T *)a.targets + from.y), y, dx;
+        A losses = 0;
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A loss = L::loss(get(x.v[i]), get(t.v[i]), delta);
+            losses += loss;
+            y.v[i] = put<T>(loss);
+            dx.v[i] = put<T>(L::slope(get(x.v[i]), get(t.v[i]), delta) * scale);
+        }
+        sum += (f64)losses;
+        if (a.y)
+            store<VEC>((T *)a.y + at * VEC, y);
+        if (a.dx)
+            store<VEC>((T *)a.dx + at * VEC, dx);
+    }
+    if (!a.parts)
+        return;
+    sum = block_reduce<op_sum, WK_LOSS_THREADS>(sum, room);
+    if (thread_id() == 0)
+        a.parts[block_id()] = sum;
+}

@@ -1,0 +1,22 @@
+/* lrn.h: the arguments of the kernels of local response norm. */
+#ifndef WK_KERNELS_LRN_H
+#define WK_KERNELS_LRN_H
+
+#include "types.h"
+
+/* Units of rows x cols elements, windows lying down the rows: the channels of a sample, or the rows of a plane, where
+ * the windows were summed across the columns before. */
+typedef struct {
+    const void *x, *y, *dy; /* packed; y and dy in a gradient */
+    const void *d;          /* gradient: k + alpha * the windows' sums */
+    const void *across;     /* sums across the columns, or NULL: those of the elements themselves */
+    void *out;
+    i64 count, rows, cols;
+    i64 before, after; /* of a window; both below rows or cols */
+    wk_divisor by_rows, by_cols;
+    i64 strip, strips; /* rolling: rows a thread goes down; of those in a unit */
+    wk_divisor by_strips;
+    double alpha, beta, k;
+} lrn_args;
+
+#endif

@@ -1,0 +1,300 @@
+/* norm.hip: layer, rms and group norm of rows that registers hold: one read of x, one write of y.
+ *
+ * LANES threads share a row, a part of a wave or a whole block; each has PACKS packs of VEC neighbours of it. */
+#include "device.h"
+#include "norm.h"
+
+/* The sums of a and of b over the LANES threads of a row. room: of the block, two values for each wave. */
+template <int LANES, class A> DEVICE void row_sums(A &a, A &b, A *room)
+{
+    const int waves = LANES / WAVE;
+    if constexpr (LANES <= WAVE) {
+        a = wave_reduce<op_sum, LANES>(a);
+        b = wave_reduce<op_sum, LANES>(b);
+    } else {
+        a = wave_reduce<op_sum>(a);
+        b = wave_reduce<op_sum>(b);
+        if (lane_id() == 0) {
+            room[wave_id()] = a;
+            room[waves + wave_id()] = b;
+        }
+        barrier();
+        a = room[0];
+        b = room[waves];
+        for (int i = 1; i < waves; i++) {
+            a += room[i];
+            b += room[waves + i];
+        }
+        barrier();
+    }
+}
+
+/* A row as one thread sees it. */
+template <class T, int VEC, int PACKS, int LANES> struct row_part {
+    acc<T> v[PACKS][VEC];
+    u32 lane;
+    int n;
+
+    MEMBER int index(int p) const { return (int)(p * LANES + lane) * VEC; }
+    MEMBER void fetch(const T *x)
+    {
+        pack<T, VEC> raw[PACKS];
+        UNROLL
+        for (int p = 0; p < PACKS; p++) /* behind the end the row's start is read: no branch between the loads */
+            raw[p] = load<VEC>(x + (index(p) < n ? index(p) : 0));
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                v[p][e] = index(p) < n ? get(raw[p].v[e]) : (acc<T>)0;
+        }
+    }
+};
+
+/* How a row is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
+template <class R> struct row_stats {
+    R mean, scale, shift;
+};
+
+/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those from
+ * the row's first one in double: no large mean and no outlier costs accuracy. */
+template <class T, int VEC, int PACKS, int LANES>
+DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
+                                  f64 *room)
+{
+    typedef acc<T> R;
+    R s = 0, q = 0, own = a.centred ? r.v[0][0] : (R)0;
+    int k = 0;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        if (r.index(p) >= r.n)
+            continue;
+        k += VEC;
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            R d = r.v[p][e] - own;
+            s += d;
+            q += d * d;
+        }
+    }
+    f64 sum = s, squares = q, origin = get(*x), off = (f64)own - origin;
+    if (a.centred) {
+        sum += k * off;
+        squares += off * (2 * (f64)s + k * off);
+    }
+    row_sums<LANES>(sum, squares, room);
+    if (!a.centred)
+        return {0, 1 / m_sqrt((R)(squares * a.inverse_n) + (R)a.eps), 0};
+    f64 mean = origin + sum * a.inverse_n;
+    R var = (R)((squares - sum * sum * a.inverse_n) * a.inverse_n);
+    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
+    return {rounded, scale, (R)(rounded - mean) * scale};
+}
+
+/* A pack of weights (or biases) for a row's elements from `at` on; SPREAD: a channel has several elements. */
+template <class T, int VEC, int SPREAD>
+DEVICE void weights_at(const norm_rows_args &a, const void *from, int first, int at, acc<T> absent, acc<T> *w)
+{
+    pack<T, VEC> raw;
+    if (!from) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            w[e] = absent;
+        return;
+    }
+    if (SPREAD && a.whole) {
+        raw.v[0] = ((const T *)from)[first + divide((u32)at, a.by_inner)];
+        UNROLL
+        for (int e = 1; e < VEC; e++)
+            raw.v[e] = raw.v[0];
+    } else if (SPREAD) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            raw.v[e] = ((const T *)from)[first + divide((u32)(at + e), a.by_inner)];
+    } else {
+        raw = load<VEC>((const T *)from + first + at);
+    }
+    UNROLL
+    for (int e = 0; e < VEC; e++)
+        w[e] = get(raw.v[e]);
+}
+
+/* A row of all: its sample and group. */
+DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
+{
+    *sample = row < (i64)1 << 31 ? (i64)divide((u32)row, a.by_groups) : row / a.groups;
+    *group = (int)(row - *sample * a.groups);
+}
+
+template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
+    SHARED f64 room[2 * THREADS / WAVE];
+    row_part<T, VEC, PACKS, LANES> r;
+    r.lane = thread_id() % LANES;
+    r.n = a.n;
+    for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
+        i64 row = base + thread_id() / LANES, sample;
+        int group;
+        bool live = row < a.rows; /* the others take part in the sums */
+        row = live ? row : a.rows - 1;
+        find_row(a, row, &sample, &group);
+        const T *x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
+        T *y = (T *)a.y + row * a.n;
+        r.fetch(x);
+        row_stats<R> s = stats_of(a, r, x, room);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = r.index(p), first = group * a.channels;
+            R w[VEC], b[VEC];
+            pack<T, VEC> out;
+            if (at >= a.n || !live)
+                continue;
+            weights_at<T, VEC, SPREAD>(a, a.weight, first, at, 1, w);
+            weights_at<T, VEC, SPREAD>(a, a.bias, first, at, 0, b);
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                out.v[e] = put<T>(((r.v[p][e] - s.mean) * s.scale + s.shift) * w[e] + b[e]);
+            store<VEC>(y + at, out);
+        }
+    }
+}
+
+/* ---- gradients ---- */
+
+/* With h = (x - mean) * scale and g = dy * weight:
+ *   dweight = sum(dy h), dbias = sum(dy), dx = scale (g - mean(g) - h mean(g h)), without mean(g) for rms norm.
+ * x and dy become h and dy; shares of dweight and dbias are added to the thread's own. */
+template <class T, int VEC, int PACKS, int LANES>
+DEVICE void grad_row(const norm_rows_args &a, row_part<T, VEC, PACKS, LANES> &x,
+                     const row_part<T, VEC, PACKS, LANES> &dy, const row_stats<acc<T>> &s, int first, T *dx,
+                     acc<T> *room)
+{
+    typedef acc<T> R;
+    R sum_g = 0, sum_gh = 0, w[VEC];
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        if (x.index(p) >= a.n)
+            continue;
+        weights_at<T, VEC, 0>(a, a.weight, first, x.index(p), 1, w);
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            R g = dy.v[p][e] * w[e], h = (x.v[p][e] - s.mean) * s.scale + s.shift;
+            x.v[p][e] = h;
+            sum_g += g;
+            sum_gh += g * h;
+        }
+    }
+    row_sums<LANES>(sum_g, sum_gh, room);
+    R mean_g = a.centred ? sum_g * (R)a.inverse_n : (R)0, mean_gh = sum_gh * (R)a.inverse_n;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        int at = x.index(p);
+        pack<T, VEC> out;
+        if (at >= a.n || !dx)
+            continue;
+        weights_at<T, VEC, 0>(a, a.weight, first, at, 1, w);
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            out.v[e] = put<T>(s.scale * (dy.v[p][e] * w[e] - mean_g - x.v[p][e] * mean_gh));
+        store<VEC>(dx + at, out);
+    }
+}
+
+/* Threads' shares of a block's columns to row `part` of the parts. PER threads have the same columns. */
+template <int VEC, int PACKS, int LANES, int PER, class R>
+DEVICE void give_shares(const norm_rows_args &a, R (*share)[VEC], i64 array, i64 part, int group, R *room)
+{
+    const int WIDTH = LANES * VEC;
+    R *to = (R *)a.parts + ((array * a.n_parts + part) * a.groups + group) * a.n;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            room[thread_id() * VEC + e] = share[p][e];
+        barrier();
+        for (int i = (int)thread_id(); i < WIDTH && p * WIDTH + i < a.n; i += LANES * PER) {
+            R sum = room[i];
+            for (int k = 1; k < PER; k++)
+                sum += room[k * WIDTH + i];
+            to[p * WIDTH + i] = sum;
+        }
+        barrier();
+    }
+}
+
+/* A block does one group of every n_parts-th set of PER samples; the threads keep their columns' shares of dweight and
+ * dbias on the way. */
+template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
+    SHARED f64 room[2 * THREADS / WAVE];
+    SHARED R room2[THREADS * VEC];
+    R dweight[PACKS][VEC], dbias[PACKS][VEC];
+    row_part<T, VEC, PACKS, LANES> x, dy;
+    x.lane = dy.lane = thread_id() % LANES;
+    x.n = dy.n = a.n;
+    i64 part;
+    int group;
+    find_row(a, block_id(), &part, &group);
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            dweight[p][e] = dbias[p][e] = 0;
+    }
+    for (i64 base = part * PER; base < a.samples; base += a.n_parts * PER) {
+        i64 sample = base + thread_id() / LANES;
+        bool live = sample < a.samples; /* the others take part in the sums */
+        sample = live ? sample : a.samples - 1;
+        const T *from = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
+        x.fetch(from);
+        dy.fetch((const T *)a.dy + sample * a.dy_step + (i64)group * a.n);
+        row_stats<R> s = stats_of(a, x, from, room);
+        T *dx = live && a.y ? (T *)a.y + (sample * a.groups + group) * a.n : (T *)0;
+        grad_row(a, x, dy, s, group * a.n, dx, room2);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++) {
+                dweight[p][e] += live ? dy.v[p][e] * x.v[p][e] : (R)0;
+                dbias[p][e] += live ? dy.v[p][e] : (R)0;
+            }
+        }
+    }
+    if (a.parts) {
+        give_shares<VEC, PACKS, LANES, PER>(a, dweight, 0, part, group, room2);
+        give_shares<VEC, PACKS, LANES, PER>(a, dbias, 1, part, group, room2);
+    }
+}
+
+/* Blocks of 32 columns; 16 threads share one. y counts the arrays. */
+template <class T, class R> DEVICE void norm_sum(const norm_sum_args &a)
+{
+    SHARED R room[16][33];
+    u32 x = thread_id() % 32, y = thread_id() / 32, array = block_id_y();
+    T *out = (T *)(array ? a.out[1] : a.out[0]);
+    for (i64 base = (i64)block_id() * 32; out && base < a.columns; base += (i64)grid_blocks() * 32) {
+        i64 column = base + x;
+        const R *parts = (const R *)a.parts + array * a.n_parts * a.columns + (column < a.columns ? column : 0);
+        R sum = 0;
+        for (i64 p = y; p < a.n_parts; p += 64) {
+            R v[4]; /* on their way together */
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                v[i] = parts[(p + 16 * i < a.n_parts ? p + 16 * i : p) * a.columns];
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                sum += p + 16 * i < a.n_parts ? v[i] : (R)0;
+        }
+        room[y][x] = sum;
+        barrier();
+        for (int i = 1; i < 16 && y == 0; i++)
+            sum += room[i][x];
+        if (y == 0 && column < a.columns)
+            out[column] = put<T>(sum);
+        barrier();
+    }
+}

@@ -1,0 +1,385 @@
+/* norm_planes.hip: batch norm, and the row norms whose rows no block holds: sums of pieces, statistics from the sums, and
+ * a pass that applies them. Sums are doubles around a number nearby, so that no difference of large ones is left. */
+#include "device.h"
+#include "norm.h"
+
+DEVICE i64 quotient(i64 n, i64 by, const wk_divisor &v)
+{
+    return (n | by) < (i64)1 << 31 ? (i64)divide((u32)n, v) : n / by;
+}
+
+/* What is summed: x - origin and its square; dy and dy (x - origin); all four, in this order. */
+enum { SUMS_X = 0, SUMS_DY = 1, SUMS_BOTH = 2 };
+
+/* A few elements' sums, around a number of their own in R, until they are moved to the origin in double. */
+template <class R, int SUMS> struct few_sums {
+    R s, q, t, u, own;
+    int k;
+
+    MEMBER few_sums(R near) : s(0), q(0), t(0), u(0), own(near), k(0) {}
+    MEMBER void add(R x, R dy)
+    {
+        R d = x - own;
+        k++;
+        s += d;
+        q += d * d;
+        t += dy;
+        u += dy * d;
+    }
+    MEMBER void move(f64 origin, f64 *total) const
+    {
+        const int DY = SUMS == SUMS_BOTH ? 2 : 0;
+        f64 off = (f64)own - origin;
+        bool moved = off != 0; /* else an infinite sum would become NaN */
+        if (SUMS != SUMS_DY) {
+            total[0] += moved ? s + k * off : (f64)s;
+            total[1] += moved ? q + off * (2 * (f64)s + k * off) : (f64)q;
+        }
+        if (SUMS != SUMS_X) {
+            total[DY] += t;
+            total[DY + 1] += moved ? u + off * (f64)t : (f64)u;
+        }
+    }
+};
+
+template <int SUMS> DEVICE constexpr int sums_count() { return SUMS == SUMS_BOTH ? 4 : 2; }
+
+/* ---- sums of planes ---- */
+
+template <class T> DEVICE f64 plane_origin(const norm_planes_args &a, i64 plane)
+{
+    i64 above = quotient(plane, a.channels, a.by_channels), channel = plane - above * a.channels;
+    if (a.mean)
+        return (f64)((const acc<T> *)a.mean)[channel];
+    return a.centred ? (f64)get(((const T *)a.x)[(a.by_rows ? above * a.channels : channel) * a.inner]) : 0;
+}
+
+/* Up to four packs of a thread, STEP elements apart. */
+template <class T, int VEC, int SUMS, int STEP>
+DEVICE void measure_packs(const T *x, const T *dy, const T *weight, int n, bool centred, f64 origin, f64 *total)
+{
+    typedef acc<T> R;
+    pack<T, VEC> xs[4], ds[4], ws[4];
+    UNROLL
+    for (int p = 0; p < 4; p++) { /* behind the end the first again: no branch between the loads */
+        int at = p * STEP < n ? p * STEP : 0;
+        xs[p] = load<VEC>(x + at);
+        if (SUMS != SUMS_X)
+            ds[p] = load<VEC>(dy + at);
+        if (SUMS != SUMS_X && weight)
+            ws[p] = load<VEC>(weight + at);
+    }
+    few_sums<R, SUMS> few(centred ? get(xs[0].v[0]) : (R)0);
+    UNROLL
+    for (int p = 0; p < 4; p++) {
+        if (p * STEP >= n)
+            continue;
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            R d = SUMS == SUMS_X ? (R)0 : get(ds[p].v[e]);
+            few.add(get(xs[p].v[e]), SUMS != SUMS_X && weight ? d * get(ws[p].v[e]) : d);
+        }
+    }
+    few.move(origin, total);
+}
+
+/* LANES threads (a part of a wave, or the block) sum one chunk of a plane. */
+template <class T, int VEC, int SUMS, int LANES> DEVICE void norm_measure(const norm_planes_args &a)
+{
+    const int PER = 256 / LANES, N = sums_count<SUMS>(), STEP = LANES * VEC;
+    SHARED f64 room[256 / WAVE];
+    int lane = (int)(thread_id() % LANES);
+    for (i64 base = (i64)block_id() * PER; base < a.units; base += (i64)grid_blocks() * PER) {
+        i64 unit = base + thread_id() / LANES;
+        bool live = unit < a.units;
+        unit = live ? unit : a.units - 1;
+        i64 plane = quotient(unit, a.chunks, a.by_chunks), begin = (unit - plane * a.chunks) * a.chunk;
+        int n = (int)lesser(a.inner - begin, a.chunk);
+        f64 total[4] = {0, 0, 0, 0}, origin = plane_origin<T>(a, plane);
+        const T *x = (const T *)a.x + plane * a.inner + begin;
+        const T *dy = (const T *)a.dy + plane * a.inner + begin;
+        const T *weight = a.weight ? (const T *)a.weight + begin : (const T *)0;
+        for (int at = lane * VEC; at < n; at += 4 * STEP)
+            measure_packs<T, VEC, SUMS, STEP>(x + at, dy + at, weight ? weight + at : weight, n - at, a.centred,
+                                              origin, total);
+        UNROLL
+        for (int i = 0; i < N; i++) {
+            if constexpr (LANES <= WAVE)
+                total[i] = wave_reduce<op_sum, LANES>(total[i]);
+            else
+                total[i] = block_reduce<op_sum, LANES>(total[i], room);
+            if (lane == 0 && live)
+                a.parts[i * a.units + unit] = total[i];
+        }
+    }
+}
+
+/* ---- sums of columns ---- */
+
+/* dy h and dy, h being x normalised by its row's numbers. */
+enum { SUMS_ROWS = 3 };
+
+/* A block sums 32 columns of a strip of rows; eight threads share a column. */
+template <class T, int SUMS> DEVICE void norm_columns(const norm_columns_args &a)
+{
+    typedef acc<T> R;
+    SHARED f64 room[8][33];
+    u32 cx = thread_id() % 32, ry = thread_id() / 32;
+    i64 column = (i64)block_id() * 32 + cx, begin = (i64)block_id_y() * a.strip,
+        end = lesser(begin + a.strip, a.n_rows);
+    f64 total[2] = {0, 0}, origin = 0;
+    if (column < a.columns && SUMS != SUMS_ROWS) {
+        u32 channel = divide((u32)column, a.by_inner);
+        origin = SUMS == SUMS_DY ? (f64)((const R *)a.mean)[channel]
+                                 : (f64)get(((const T *)a.x)[(i64)channel * a.by_inner.d]);
+    }
+    for (i64 row = begin + ry; row < end && column < a.columns; row += 64) {
+        const T *x = (const T *)a.x + column, *dy = (const T *)a.dy + column;
+        T xs[8], ds[8];
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            i64 r = row + 8 * i < end ? row + 8 * i : row;
+            xs[i] = x[r * a.columns];
+            if (SUMS != SUMS_X)
+                ds[i] = dy[r * a.columns];
+        }
+        few_sums<R, SUMS> few(get(xs[0]));
+        R dot = 0;
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            if (row + 8 * i >= end)
+                continue;
+            R v = get(xs[i]), d = SUMS == SUMS_X ? (R)0 : get(ds[i]);
+            few.add(v, d);
+            if (SUMS == SUMS_ROWS) {
+                const double *numbers = a.rows + 3 * (row + 8 * i);
+                R mean = (R)numbers[1], scale = (R)numbers[2];
+                dot += d * ((v - mean) * scale + (R)((f64)mean - numbers[1]) * scale);
+            }
+        }
+        if (SUMS == SUMS_ROWS) {
+            total[0] += dot;
+            total[1] += few.t;
+        } else {
+            few.move(origin, total);
+        }
+    }
+    UNROLL
+    for (int k = 0; k < 2; k++) {
+        room[ry][cx] = total[k];
+        barrier();
+        for (int i = 1; i < 8 && ry == 0; i++)
+            total[k] += room[i][cx];
+        if (ry == 0 && column < a.columns)
+            a.parts[((i64)k * grid_blocks_y() + block_id_y()) * a.columns + column] = total[k];
+        barrier();
+    }
+}
+
+/* ---- statistics: a wave each ---- */
+
+/* Sum `which` of a family's parts. */
+DEVICE f64 family_sum(const norm_finish_args &a, i64 family, int which)
+{
+    f64 sum = 0;
+    for (i64 k = lane_id(); k < a.outer * a.each; k += WAVE) {
+        i64 outer = quotient(k, a.each, a.by_each);
+        sum += a.parts[which * a.units + (outer * a.families + family) * a.each + (k - outer * a.each)];
+    }
+    return wave_reduce<op_sum>(sum);
+}
+
+/* The families of a wave: every lane takes part in each. */
+#define EACH_FAMILY(f) \
+    for (i64 f = (i64)block_id() * (256 / WAVE) + wave_id(); f < a.families; \
+         f += (i64)grid_blocks() * (256 / WAVE))
+
+template <class R> DEVICE R value_or(const void *p, i64 i, R absent) { return p ? ((const R *)p)[i] : absent; }
+template <class R> DEVICE void give(void *p, i64 i, f64 v)
+{
+    if (p)
+        ((R *)p)[i] = (R)v;
+}
+
+/* y = (x - mean) scale + shift + slope dy, with what rounding cuts off the mean put into the shift. */
+template <class R> DEVICE void give_numbers(void *p, i64 i, f64 mean, f64 scale, f64 shift, f64 slope)
+{
+    R rounded = (R)mean;
+    store<4>((R *)p + 4 * i, pack<R, 4>{{rounded, (R)scale, (R)(shift + (rounded - mean) * scale), (R)slope}});
+}
+
+template <class T> DEVICE void norm_finish_train(const norm_finish_args &a)
+{
+    typedef acc<T> R;
+    EACH_FAMILY(c)
+    {
+        f64 sum = family_sum(a, c, 0), squares = family_sum(a, c, 1), n = a.count;
+        f64 mean = 0, var = 0, unbiased = 0, momentum = n > 0 ? a.momentum : 0;
+        if (n > 0) {
+            f64 m2 = greater(squares - sum * sum / n, (f64)0); /* a NaN stays one */
+            mean = (f64)get(((const T *)a.x)[c * a.origin_step]) + sum / n;
+            var = m2 / n;
+            unbiased = n > 1 ? m2 / (n - 1) : 0;
+        }
+        f64 invstd = 1 / m_sqrt(var + a.eps);
+        if (lane_id() != 0)
+            continue;
+        give<R>(a.new_mean, c,
+                (1 - momentum) * (f64)value_or<R>(a.running_mean, c, 0) + momentum * mean);
+        give<R>(a.new_var, c,
+                (1 - momentum) * (f64)value_or<R>(a.running_var, c, 1) + momentum * unbiased);
+        give<R>(a.save_mean, c, mean);
+        give<R>(a.save_invstd, c, invstd);
+        give_numbers<R>(a.numbers, c, mean, value_or<R>(a.weight, c, 1) * invstd, value_or<R>(a.bias, c, 0), 0);
+    }
+}
+
+/* With h = (x - mean) invstd: dx = weight invstd (dy - mean(dy) - h mean(dy h)). */
+template <class T> DEVICE void norm_finish_batch_grad(const norm_finish_args &a)
+{
+    typedef acc<T> R;
+    EACH_FAMILY(c)
+    {
+        f64 sum = family_sum(a, c, 0), dot = family_sum(a, c, 1), n = a.count;
+        f64 invstd = value_or<R>(a.invstd, c, 1), slope = value_or<R>(a.weight, c, 1) * invstd;
+        if (lane_id() != 0)
+            continue;
+        give<R>(a.dweight, c, dot * invstd);
+        give<R>(a.dbias, c, sum);
+        if (n > 0)
+            give_numbers<R>(a.numbers, c, value_or<R>(a.mean, c, 0), -slope * invstd * invstd * dot / n,
+                            -slope * sum / n, slope);
+    }
+}
+
+/* A row's origin, mean and scale. */
+template <class T> DEVICE void row_numbers(const norm_finish_args &a, i64 row, f64 *origin, f64 *mean, f64 *scale)
+{
+    f64 sum = family_sum(a, row, 0), squares = family_sum(a, row, 1), share = sum * a.inverse_count;
+    *origin = a.centred ? (f64)get(((const T *)a.x)[row * a.origin_step]) : 0;
+    *mean = a.centred ? *origin + share : 0;
+    f64 m2 = a.centred ? greater(squares - sum * share, (f64)0) : squares; /* a NaN stays one */
+    *scale = 1 / m_sqrt(m2 * a.inverse_count + a.eps);
+}
+
+template <class T> DEVICE void norm_finish_rows(const norm_finish_args &a)
+{
+    typedef acc<T> R;
+    EACH_FAMILY(row)
+    {
+        f64 origin, mean, scale;
+        row_numbers<T>(a, row, &origin, &mean, &scale);
+        i64 first = row % a.groups * a.channels;
+        if (a.channels == 0 && lane_id() == 0)
+            give_numbers<R>(a.numbers, row, mean, scale, 0, 0);
+        for (i64 k = lane_id(); k < a.channels; k += WAVE) {
+            f64 w = a.weight ? get(((const T *)a.weight)[first + k]) : (R)1;
+            f64 b = a.bias ? get(((const T *)a.bias)[first + k]) : (R)0;
+            give_numbers<R>(a.numbers, row * a.channels + k, mean, scale * w, b, 0);
+        }
+    }
+}
+
+/* With g = dy weight: dx = scale (g - mean(g) - h mean(g h)). */
+template <class T> DEVICE void norm_finish_rows_grad(const norm_finish_args &a)
+{
+    typedef acc<T> R;
+    EACH_FAMILY(row)
+    {
+        f64 origin, mean, scale, sum_g = 0, sum_gx = 0;
+        row_numbers<T>(a, row, &origin, &mean, &scale);
+        i64 first = row % a.groups * a.channels;
+        const T *weight = a.channels ? (const T *)a.weight : (const T *)0;
+        for (i64 k = lane_id(); k < a.each; k += WAVE) {
+            f64 w = weight ? get(weight[first + quotient(k, a.chunks, a.by_chunks)]) : (R)1;
+            const double *part = a.parts + row * a.each + k;
+            sum_g += w * part[2 * a.units];
+            sum_gx += w * part[3 * a.units];
+        }
+        sum_g = wave_reduce<op_sum>(sum_g);
+        sum_gx = wave_reduce<op_sum>(sum_gx);
+        f64 mean_g = a.centred ? sum_g * a.inverse_count : 0;
+        f64 mean_gh = scale * (sum_gx - (mean - origin) * sum_g) * a.inverse_count;
+        if (a.rows && lane_id() == 0) {
+            a.rows[3 * row] = origin;
+            a.rows[3 * row + 1] = mean;
+            a.rows[3 * row + 2] = scale;
+        }
+        if (a.numbers && a.channels == 0 && lane_id() == 0)
+            give_numbers<R>(a.numbers, row, mean, -scale * scale * mean_gh, -scale * mean_g, scale);
+        for (i64 k = lane_id(); a.numbers && k < a.channels; k += WAVE)
+            give_numbers<R>(a.numbers, row * a.channels + k, mean, -scale * scale * mean_gh, -scale * mean_g,
+                            scale * (weight ? get(weight[first + k]) : (R)1));
+    }
+}
+
+/* dweight and dbias of a channel of group norm from its planes' sums. */
+template <class T> DEVICE void norm_finish_weights(const norm_finish_args &a)
+{
+    EACH_FAMILY(c)
+    {
+        i64 group = c / a.channels;
+        f64 dweight = 0, dbias = 0;
+        for (i64 k = lane_id(); k < a.outer * a.each; k += WAVE) {
+            i64 sample = quotient(k, a.each, a.by_each);
+            const double *part = a.parts + (sample * a.families + c) * a.each + (k - sample * a.each);
+            const double *row = a.rows + 3 * (sample * a.groups + group);
+            f64 t = part[2 * a.units], u = part[3 * a.units];
+            dweight += row[2] * (u - (row[1] - row[0]) * t);
+            dbias += t;
+        }
+        dweight = wave_reduce<op_sum>(dweight);
+        dbias = wave_reduce<op_sum>(dbias);
+        if (lane_id() == 0 && a.dweight)
+            ((T *)a.dweight)[c] = put<T>(dweight);
+        if (lane_id() == 0 && a.dbias)
+            ((T *)a.dbias)[c] = put<T>(dbias);
+    }
+}
+
+/* ---- applying ---- */
+
+template <class R> struct plane_numbers {
+    R mean, scale, shift, slope;
+};
+
+template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a, i64 plane)
+{
+    i64 c = a.by_rows ? plane : plane - quotient(plane, a.channels, a.by_channels) * a.channels;
+    if (a.var) {
+        R invstd = 1 / m_sqrt(((const R *)a.var)[c] + (R)a.eps);
+        return {((const R *)a.mean)[c], a.scale ? ((const R *)a.scale)[c] * invstd : invstd,
+                a.shift ? ((const R *)a.shift)[c] : (R)0, 0};
+    }
+    pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
+    return {v.v[0], v.v[1], v.v[2], v.v[3]};
+}
+
+/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. */
+template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_args &a)
+{
+    typedef acc<T> R;
+    for (i64 i = global_thread() * VEC; i < a.count; i += global_threads() * VEC) {
+        i64 at = a.count - VEC - i; /* from the end, which caches have from the pass before */
+        pack<T, VEC> x = load<VEC>((const T *)a.x + at), dy, y;
+        if (GRAD)
+            dy = load<VEC>((const T *)a.dy + at);
+        i64 plane = quotient(at, a.inner, a.by_inner), place = at - plane * a.inner;
+        plane_numbers<R> m = numbers_of<R>(a, plane);
+        UNROLL
+        for (int e = 0; e < VEC; e++, place++) {
+            if (!a.whole && place == a.inner) {
+                place = 0;
+                m = numbers_of<R>(a, ++plane);
+            }
+            R v = (get(x.v[e]) - m.mean) * m.scale + m.shift;
+            R w = a.weight ? get(((const T *)a.weight)[place]) : (R)1;
+            if (GRAD)
+                v += m.slope * w * get(dy.v[e]);
+            else if (a.weight || a.bias)
+                v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
+            y.v[e] = put<T>(v);
+        }
+        store<VEC>((T *)a.y + at, y);
+    }
+}

@@ -1,0 +1,68 @@
+/* optim.hip: optimizer steps: one pass over parameters, gradients and state. P, M and V are the dtypes of the parameters
+ * and of the two states. */
+#include "device.h"
+#include "optim.h"
+
+/* VEC elements in the compute type of the parameters; 0 where there are none. */
+template <class R, class T, int VEC> DEVICE void fetch(const void *p, i64 at, R *to)
+{
+    pack<T, VEC> v = {};
+    if (p)
+        v = load<VEC>((const T *)p + at);
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        to[i] = (R)get(v.v[i]);
+}
+
+template <class R, class T, int VEC> DEVICE void keep(void *p, i64 at, const R *from)
+{
+    pack<T, VEC> v;
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        v.v[i] = put<T>(from[i]);
+    if (p)
+        store<VEC>((T *)p + at, v);
+}
+
+template <class P, class M, int VEC> DEVICE void optim_sgd(const optim_args &a)
+{
+    typedef acc<P> R;
+    R lr = (R)a.lr, factor = (R)a.beta1, decay = (R)a.decay;
+    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
+        R param[VEC], grad[VEC], m[VEC];
+        fetch<R, P, VEC>(a.param, at, param);
+        fetch<R, P, VEC>(a.grad, at, grad);
+        fetch<R, M, VEC>(a.m, at, m);
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            R step = grad[i] + decay * param[i];
+            m[i] = a.m ? factor * m[i] + step : step;
+            param[i] -= lr * m[i];
+        }
+        keep<R, P, VEC>(a.new_param, at, param);
+        keep<R, M, VEC>(a.new_m, at, m);
+    }
+}
+
+template <class P, class M, class V, int VEC> DEVICE void optim_adamw(const optim_args &a)
+{
+    typedef acc<P> R;
+    R beta1 = (R)a.beta1, rest1 = (R)(1 - a.beta1), beta2 = (R)a.beta2, rest2 = (R)(1 - a.beta2);
+    R rate = (R)a.lr, stay = (R)a.decay, root = (R)a.root, eps = (R)a.eps;
+    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
+        R param[VEC], grad[VEC], m[VEC], v[VEC];
+        fetch<R, P, VEC>(a.param, at, param);
+        fetch<R, P, VEC>(a.grad, at, grad);
+        fetch<R, M, VEC>(a.m, at, m);
+        fetch<R, V, VEC>(a.v, at, v);
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            m[i] = beta1 * m[i] + rest1 * grad[i];
+            v[i] = beta2 * v[i] + rest2 * grad[i] * grad[i];
+            param[i] = param[i] * stay - rate * m[i] / (m_sqrt(v[i]) / root + eps);
+        }
+        keep<R, P, VEC>(a.new_param, at, param);
+        keep<R, M, VEC>(a.new_m, at, m);
+        keep<R, V, VEC>(a.new_v, at, v);
+    }
+}

@@ -1,0 +1,23 @@
+/* order.h: the arguments of the kernels that put keys into order. */
+#ifndef WK_KERNELS_ORDER_H
+#define WK_KERNELS_ORDER_H
+
+#include "types.h"
+
+enum {
+    WK_ORDER_DIGITS = 256,
+    WK_ORDER_TILE = 4096, /* pairs of a block */
+    WK_ORDER_FEW = 8192,  /* that one block orders by itself */
+};
+
+typedef struct {
+    const u32 *keys, *places;
+    u32 *to_keys, *to_places;
+    u32 *counts; /* [digit][block]: how many of the block's keys have the digit; then where they go */
+    i64 n;
+    u32 blocks;
+    i32 shift;  /* of the digit in the key */
+    i32 passes; /* of the kernel that does all of them */
+} order_args;
+
+#endif

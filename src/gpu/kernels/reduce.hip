@@ -1,0 +1,422 @@
+/* reduce.hip: reductions over any dimensions. A result's state takes up elements one by one and merges with others;
+ * rows are walked along the reduced elements, columns across neighbouring results. */
+#include "map.hip"
+#include "reduce.h"
+#include "walk.hip"
+
+/* ---- what is done with the elements ---- */
+
+template <class A> DEVICE A add(A a, A b) { return a + b; }
+DEVICE i64 add(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+template <class A> DEVICE A multiply(A a, A b) { return a * b; }
+DEVICE i64 multiply(i64 a, i64 b) { return (i64)((u64)a * (u64)b); }
+template <class A> DEVICE A abs_of(A x) { return m_fabs(x); }
+DEVICE i64 abs_of(i64 x) { return x < 0 ? (i64)(0 - (u64)x) : x; }
+
+/* One value; t is joined to it, x the element. */
+#define FOLD(name, first, term, join, finish) \
+    struct r_##name { \
+        template <class A> struct state { \
+            A v; \
+            MEMBER void start() { v = first; } \
+            MEMBER void take(A x, u32) \
+            { \
+                A t = term; \
+                v = join; \
+            } \
+            MEMBER void merge(const state &b) \
+            { \
+                A t = b.v; \
+                v = join; \
+            } \
+            MEMBER A y(A count) const { return (void)count, finish; } \
+            MEMBER void put_z(void *, i64) const {} \
+        }; \
+    };
+FOLD(sum, 0, x, add(v, t), v)
+FOLD(mean, 0, x, add(v, t), v / count)
+FOLD(norm1, 0, abs_of(x), add(v, t), v)
+FOLD(norm2, 0, x *x, add(v, t), m_sqrt(v))
+FOLD(min, infinity<A>(), x, min_nan(v, t), v)
+FOLD(max, smallest<A>(), x, max_nan(v, t), v)
+FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
+
+/* Extremes with the place of the first, or with the number of equal ones. A NaN beats every number. */
+#define EXTREME(name, first, term, better) \
+    struct r_##name##_at { \
+        template <class A> struct state { \
+            A v; \
+            u32 at; \
+            static MEMBER bool beats(A t, A s) { return t better s || (t != t && s == s); } \
+            MEMBER void start() { v = first, at = ~0u; } \
+            MEMBER void take(A x, u32 i) \
+            { \
+                A t = term; \
+                bool take = beats(t, v); \
+                v = take ? t : v; \
+                at = take ? i : at; \
+            } \
+            MEMBER void merge(const state &b) \
+            { \
+                bool take = beats(b.v, v) || (!beats(v, b.v) && b.at < at); \
+                v = take ? b.v : v; \
+                at = take ? b.at : at; \
+            } \
+            MEMBER A y(A) const { return v; } \
+            /* When nothing has beaten the start, all elements are equal to it. */ \
+            MEMBER void put_z(void *z, i64 i) const { ((u32 *)z)[i] = at == ~0u ? 0 : at; } \
+        }; \
+    }; \
+    struct r_##name##_many { \
+        template <class A> struct state { \
+            A v, many; \
+            MEMBER void start() { v = first, many = 0; } \
+            MEMBER void take(A x, u32) \
+            { \
+                A t = term; \
+                many = t better v || t != t ? 1 : many + (A)(t == v); \
+                v = t better v || t != t ? t : v; \
+            } \
+            MEMBER void merge(const state &b) \
+            { \
+                bool take = b.v better v || b.v != b.v; \
+                many = take ? b.many : many + (b.v == v ? b.many : 0); \
+                v = take ? b.v : v; \
+            } \
+            MEMBER A y(A) const { return v; } \
+            MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = many; } \
+        }; \
+    };
+EXTREME(min, infinity<A>(), x, <)
+EXTREME(max, smallest<A>(), x, >)
+EXTREME(amax, 0, abs_of(x), >)
+
+/* Products are kept in double: the error of each step stays in the result, and parts may leave the range of float. */
+template <class A> struct product_of {
+    typedef f64 type;
+};
+template <> struct product_of<i64> {
+    typedef i64 type;
+};
+struct r_prod {
+    template <class A> struct state {
+        typename product_of<A>::type v;
+        MEMBER void start() { v = 1; }
+        MEMBER void take(A x, u32) { v = multiply(v, (typename product_of<A>::type)x); }
+        MEMBER void merge(const state &b) { v = multiply(v, b.v); }
+        MEMBER A y(A) const { return (A)v; }
+        MEMBER void put_z(void *, i64) const {}
+    };
+};
+
+/* The product of what is not 0, and how many are. */
+struct r_prod_others {
+    template <class A> struct state {
+        f64 v, zeros;
+        MEMBER void start() { v = 1, zeros = 0; }
+        MEMBER void take(A x, u32)
+        {
+            v *= x == 0 ? 1 : x;
+            zeros += x == 0;
+        }
+        MEMBER void merge(const state &b)
+        {
+            v *= b.v;
+            zeros += b.zeros;
+        }
+        MEMBER A y(A) const { return (A)v; }
+        MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = (A)zeros; }
+    };
+};
+
+/* Mean and squared distances from it, kept up to date (Welford), so that one pass is as good as two. */
+struct r_var {
+    template <class A> struct state {
+        A n, mean, squares;
+        MEMBER void start() { n = 0, mean = 0, squares = 0; }
+        MEMBER void take(A x, u32)
+        {
+            A d = x - mean;
+            n += 1;
+            mean += d / n;
+            squares += d * (x - mean);
+        }
+        MEMBER void merge(const state &b)
+        {
+            A d = b.mean - mean, all = n + b.n, part = b.n == 0 ? 0 : b.n / all;
+            mean += d * part;
+            squares += b.squares + d * n * part * d;
+            n = all;
+        }
+        MEMBER A y(A count) const { return squares / count; }
+        MEMBER void put_z(void *, i64) const {}
+    };
+};
+
+/* The sum of exp(x - top), top being the largest x so far. It starts below every number but -infinity, so that no
+ * difference of infinities comes up. */
+#define SUM_EXP(name, result, beside) \
+    struct r_##name { \
+        template <class A> struct state { \
+            A top, sum; \
+            MEMBER void start() { top = lowest<A>(), sum = 0; } \
+            MEMBER void join(A x, A of_x) \
+            { \
+                A d = x == top ? 0 : x - top, e = m_exp(-m_fabs(d)); \
+                sum = d > 0 ? sum * e + of_x : sum + of_x * e; \
+                top = d > 0 ? x : top; \
+            } \
+            MEMBER void take(A x, u32) { join(x, 1); } \
+            MEMBER void merge(const state &b) { join(b.top, b.sum); } \
+            MEMBER A y(A) const { return result; } \
+            MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = beside; } \
+        }; \
+    };
+SUM_EXP(log_sum_exp, m_log(sum) + top, sum)
+/* For softmax and its logarithm; an infinite element makes all of its line NaN. */
+SUM_EXP(softmax, top, 1 / sum + (top - top))
+SUM_EXP(log_softmax, top, m_log(sum) + (top - top))
+FOLD(fast_softmax, 0, m_exp(x), v + t, 1 / v)
+
+/* ---- states between threads ---- */
+
+template <class S> DEVICE S shuffle_state(const S &s, u32 from)
+{
+    struct words {
+        u32 w[sizeof(S) / 4];
+    };
+    words v = bit_cast<words>(s);
+    UNROLL
+    for (int i = 0; i < (int)(sizeof(S) / 4); i++)
+        v.w[i] = shuffle_word(v.w[i], from);
+    return bit_cast<S>(v);
+}
+
+/* Over `group` neighbouring lanes, a power of two up to WAVE. */
+template <class S> DEVICE void merge_lanes(S &s, u32 group)
+{
+    for (u32 m = group / 2; m; m /= 2)
+        s.merge(shuffle_state(s, lane_id() ^ m));
+}
+
+/* Over the block; thread 0 gets the result. */
+template <class S> DEVICE void merge_block(S &s)
+{
+    SHARED S room[WK_REDUCE_THREADS / WAVE];
+    merge_lanes(s, WAVE);
+    if (lane_id() == 0)
+        room[wave_id()] = s;
+    barrier();
+    for (int i = 1; i < WK_REDUCE_THREADS / WAVE && thread_id() == 0; i++)
+        s.merge(room[i]);
+    barrier();
+}
+
+template <class TO, class S, class A> DEVICE void finish(const reduce_args &a, const S &s, i64 to, A count)
+{
+    if (a.y)
+        ((TO *)a.y)[to] = put<TO>(s.y(count));
+    if (a.z)
+        s.put_z(a.z, to);
+}
+
+/* ---- rows ---- */
+
+/* Every step-th pack from `at` up to `to` into VEC states, several of them on their way at a time. A pack is a step of
+ * the walk; its elements follow each other along the row (ALONG), or belong to results side by side. */
+template <bool ALONG, class S, class T, int VEC>
+DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
+{
+    const int ahead = VEC == 1 ? 8 : 4;
+    for (; at + (ahead - 1) * step < to; at += ahead * step) {
+        pack<T, VEC> p[ahead];
+        UNROLL
+        for (int u = 0; u < ahead; u++)
+            p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
+        UNROLL
+        for (int u = 0; u < ahead; u++) {
+            u32 place = (u32)(at + u * step);
+            UNROLL
+            for (int i = 0; i < VEC; i++)
+                s[i].take(get(p[u].v[i]), ALONG ? place * VEC + i : place);
+        }
+    }
+    for (; at < to; at += step) {
+        pack<T, VEC> p = load<VEC>(x + walk_to(w, at).x);
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            s[i].take(get(p.v[i]), ALONG ? (u32)at * VEC + i : (u32)at);
+    }
+}
+
+template <class S, class T, int VEC> DEVICE S fold_row(const reduce_args &a, i64 out, i64 from, i64 to, u32 step)
+{
+    S s[VEC];
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        s[i].start();
+    fold_packs<true, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, from, to, step);
+    UNROLL
+    for (int i = 1; i < VEC; i++)
+        s[0].merge(s[i]);
+    return s[0];
+}
+
+/* 2^log_group threads share a row; a block's y is the part of the row that it folds. */
+template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const reduce_args &a)
+{
+    typedef typename F::template state<acc<T>> S;
+    u32 group = 1u << a.log_group, mine = thread_id() >> a.log_group, lane = thread_id() & (group - 1),
+        rows = WK_REDUCE_THREADS >> a.log_group;
+    i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
+    for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
+        i64 out = first + mine;
+        bool there = out < a.outs;
+        S s = fold_row<S, T, VEC>(a, there ? out : 0, begin + lane, there ? end : 0, group);
+        if (group > WAVE)
+            merge_block(s);
+        else
+            merge_lanes(s, group);
+        if (!there || lane != 0)
+            continue;
+        if (a.parts)
+            ((S *)a.parts)[out * a.part_out + block_id_y() * a.part_next] = s;
+        else
+            finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
+    }
+}
+
+/* ---- columns ---- */
+
+/* Down the rows of threads that have the same columns. */
+template <class S, int VEC> DEVICE void merge_rows(S *s, u32 log_across)
+{
+    SHARED S room[WK_REDUCE_THREADS / 2 * VEC];
+    u32 rows = WK_REDUCE_THREADS >> log_across, row = thread_id() >> log_across;
+    for (u32 half = rows / 2; half; half /= 2) {
+        u32 at = (thread_id() - (row >= half ? half << log_across : 0)) * VEC;
+        if (row >= half && row < 2 * half) {
+            UNROLL
+            for (int i = 0; i < VEC; i++)
+                room[at + i] = s[i];
+        }
+        barrier();
+        if (row < half) {
+            UNROLL
+            for (int i = 0; i < VEC; i++)
+                s[i].merge(room[at + i]);
+        }
+        barrier();
+    }
+}
+
+template <class S, class TO, int VEC, class A>
+DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
+{
+    if (a.parts) {
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            ((S *)a.parts)[(out + i) * a.part_out + block_id_y() * a.part_next] = s[i];
+        return;
+    }
+    i64 to = walk_to(a.kept, out).y;
+    if (VEC > 1 && a.packed_y && a.y) {
+        pack<TO, VEC> y;
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            y.v[i] = put<TO>(s[i].y(count));
+        store<VEC>((TO *)a.y + to, y);
+        return;
+    }
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        finish<TO>(a, s[i], to + i * a.kept.y[0], count);
+}
+
+/* 2^log_group threads lie along a row, VEC columns each; the block's other threads take other rows. */
+template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const reduce_args &a)
+{
+    typedef typename F::template state<acc<T>> S;
+    u32 across = 1u << a.log_group, row = thread_id() >> a.log_group, rows = WK_REDUCE_THREADS >> a.log_group;
+    i64 tile = (i64)across * VEC;
+    i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
+    for (i64 t = block_id(); t < a.blocks; t += grid_blocks()) {
+        i64 outer = divide(t, a.tiles), column = (t - outer * a.tiles.d) * tile + (thread_id() & (across - 1)) * VEC;
+        bool there = column < a.width;
+        i64 out = outer * a.width + (there ? column : 0);
+        S s[VEC];
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            s[i].start();
+        fold_packs<false, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
+                                     rows);
+        merge_rows<S, VEC>(s, a.log_group);
+        if (there && row == 0)
+            finish_columns<S, TO, VEC>(a, s, out, (acc<T>)a.count);
+    }
+}
+
+/* ---- parts ---- */
+
+/* 2^log_group threads merge the parts of a result. */
+template <class F, class T, class TO> DEVICE void reduce_parts(const reduce_args &a)
+{
+    typedef typename F::template state<acc<T>> S;
+    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_REDUCE_THREADS >> a.log_group;
+    for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
+        i64 out = first + (thread_id() >> a.log_group);
+        S s;
+        s.start();
+        for (i32 i = lane; i < a.n_parts && out < a.outs; i += group)
+            s.merge(((const S *)a.parts)[out * a.part_out + i * a.part_next]);
+        merge_lanes(s, group);
+        if (lane == 0 && out < a.outs)
+            finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
+    }
+}
+
+/* ---- gradients ---- */
+
+/* dx from x, a raw result y and dy, all seen in x's shape. */
+#define GRAD2(name, formula) \
+    struct f_##name { \
+        template <class T0, class T1> using real = acc<T0>; \
+        template <class R> static MEMBER R run(R x, R dy, const numbers<R> &p) { return (void)p, formula; } \
+    };
+#define GRAD3(name, formula) \
+    struct f_##name { \
+        template <class T0, class T1> using real = acc<T0>; \
+        template <class R> static MEMBER R run(R x, R y, R dy, const numbers<R> &p) { return (void)p, formula; } \
+    };
+
+template <class R> DEVICE R sign_of(R x) { return (R)(x > 0) - (R)(x < 0); }
+
+struct f_sum_grad {
+    template <class T0, class T1> using real = acc<T0>;
+    template <class R> static MEMBER R run(R dy, const numbers<R> &) { return dy; }
+};
+struct f_mean_grad {
+    template <class T0, class T1> using real = acc<T0>;
+    template <class R> static MEMBER R run(R dy, const numbers<R> &p) { return dy / p.a; }
+};
+GRAD2(norm1_grad, dy *sign_of(x))
+GRAD3(norm2_grad, y == 0 ? 0 : dy * x / y)
+GRAD3(log_sum_exp_grad, dy *m_exp(x - y))
+GRAD3(var_grad, dy * 2 * (x - y) / p.a)
+/* Of the extremes that share dy: x, the extreme, and dy over their number. */
+GRAD2(share, dy / x)
+GRAD3(extreme_grad, x == y ? dy : 0)
+GRAD3(amax_grad, m_fabs(x) == y ? dy * sign_of(x) : 0)
+/* prod: from the product of what is not 0, how many are, and dy, the product with dy where it is needed at all; then
+ * x, that product, the number of zeros. */
+GRAD3(prod_part, y <= 1 ? dy * x : 0)
+GRAD3(prod_grad, x != 0 ? (dy == 0 ? y / x : 0) : y)
+
+/* dx, zero so far, gets dy at the place of each result's extreme. */
+template <class T> DEVICE void reduce_scatter(const reduce_scatter_args &a)
+{
+    for (i64 i = global_thread(); i < a.outs; i += global_threads()) {
+        i64 outer = divide(i, a.inner);
+        ((T *)a.dx)[(outer * a.size + a.places[i]) * a.inner.d + (i - outer * a.inner.d)] = ((const T *)a.dy)[i];
+    }
+}

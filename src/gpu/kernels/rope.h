@@ -1,0 +1,23 @@
+/* rope.h: the arguments of the kernel of rotary embedding. */
+#ifndef WK_KERNELS_ROPE_H
+#define WK_KERNELS_ROPE_H
+
+#include "types.h"
+
+/* A row is the d elements of a head at a position: r pairs are turned, the rest is copied. */
+typedef struct {
+    const void *x, *cos, *sin;      /* elements of a row lie side by side */
+    void *y;                        /* packed */
+    i64 x_b, x_h, x_t;              /* strides of x */
+    i64 y_b, y_h, y_t;              /* of y */
+    i64 cos_b, cos_t, sin_b, sin_t; /* of the angles */
+    i64 tasks;
+    i32 h, t, d, r, per_row; /* per_row: threads for a row */
+    wk_divisor by_per_row, by_t, by_turns;
+    i32 turns; /* heads / WK_ROPE_HEADS, rounded up */
+    i32 sign;  /* -1 turns back */
+} rope_args;
+
+enum { WK_ROPE_HEADS = 4 }; /* a thread's: they share the angles */
+
+#endif

@@ -1,0 +1,75 @@
+/* rope.hip: rotary embedding. A thread turns VEC pairs of the same position in some heads, for which it reads the angles
+ * once. */
+#include "device.h"
+#include "rope.h"
+
+/* y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos. a and b hold the first and the second of VEC pairs; INTERLEAVED: they are
+ * neighbours, and b goes on where a ends. */
+template <class T, int VEC, int INTERLEAVED>
+DEVICE void turn(pack<T, VEC> &a, pack<T, VEC> &b, const acc<T> *c, const acc<T> *s)
+{
+    UNROLL
+    for (int e = 0; e < VEC; e++) {
+        const int at = 2 * e % VEC, next = (2 * e + 1) % VEC;
+        T *p = INTERLEAVED ? (2 * e < VEC ? &a.v[at] : &b.v[at]) : &a.v[e];
+        T *q = INTERLEAVED ? (2 * e + 1 < VEC ? &a.v[next] : &b.v[next]) : &b.v[e];
+        acc<T> x1 = get(*p), x2 = get(*q);
+        *p = put<T>(x1 * c[e] - x2 * s[e]);
+        *q = put<T>(x1 * s[e] + x2 * c[e]);
+    }
+}
+
+/* The heads of a thread: all of them are read before the first is written. */
+template <class T, int VEC, int INTERLEAVED>
+DEVICE void turn_heads(const rope_args &a, const T *x, T *y, int heads, int i, const acc<T> *c, const acc<T> *s)
+{
+    int first = INTERLEAVED ? 2 * i : i, second = INTERLEAVED ? 2 * i + VEC : i + a.r;
+    pack<T, VEC> p[WK_ROPE_HEADS], q[WK_ROPE_HEADS];
+    UNROLL
+    for (int k = 0; k < WK_ROPE_HEADS; k++) {
+        if (k >= heads)
+            continue;
+        p[k] = load<VEC>(x + k * a.x_h + first);
+        q[k] = load<VEC>(x + k * a.x_h + second);
+    }
+    UNROLL
+    for (int k = 0; k < WK_ROPE_HEADS; k++) {
+        if (k >= heads)
+            continue;
+        turn<T, VEC, INTERLEAVED>(p[k], q[k], c, s);
+        store<VEC>(y + k * a.y_h + first, p[k]);
+        store<VEC>(y + k * a.y_h + second, q[k]);
+    }
+}
+
+template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a)
+{
+    typedef acc<T> R;
+    for (i64 task = global_thread(); task < a.tasks; task += global_threads()) {
+        i64 rest = task < (i64)1 << 31 ? (i64)divide((u32)task, a.by_per_row) : task / a.per_row;
+        int i = (int)(task - rest * a.per_row) * VEC;
+        i64 rest2 = rest < (i64)1 << 31 ? (i64)divide((u32)rest, a.by_t) : rest / a.t;
+        i64 t = rest - rest2 * a.t;
+        i64 b = rest2 < (i64)1 << 31 ? (i64)divide((u32)rest2, a.by_turns) : rest2 / a.turns;
+        int h = (int)(rest2 - b * a.turns) * WK_ROPE_HEADS;
+        const T *x = (const T *)a.x + b * a.x_b + h * a.x_h + t * a.x_t;
+        T *y = (T *)a.y + b * a.y_b + h * a.y_h + t * a.y_t;
+        R c[VEC], s[VEC];
+        if (i < a.r) {
+            pack<T, VEC> cs = load<VEC>((const T *)a.cos + b * a.cos_b + t * a.cos_t + i);
+            pack<T, VEC> sn = load<VEC>((const T *)a.sin + b * a.sin_b + t * a.sin_t + i);
+            UNROLL
+            for (int e = 0; e < VEC; e++) {
+                c[e] = get(cs.v[e]);
+                s[e] = (R)a.sign * get(sn.v[e]);
+            }
+        }
+        int heads = lesser(a.h - h, (i32)WK_ROPE_HEADS);
+        if (i < a.r) {
+            turn_heads<T, VEC, INTERLEAVED>(a, x, y, heads, i, c, s);
+            continue;
+        }
+        for (int k = 0; k < heads; k++) /* behind the pairs: at i + r */
+            store<VEC>(y + k * a.y_h + i + a.r, load<VEC>(x + k * a.x_h + i + a.r));
+    }
+}

@@ -1,0 +1,158 @@
+/* softmax.hip: softmax and its gradient, in one pass over memory where a line fits into the registers of the threads
+ * that share it. */
+#include "lines.hip"
+#include "map.hip"
+#include "softmax.h"
+#include "walk.hip"
+
+enum { ACCURATE, FAST, LOG }; /* wk_softmax_mode */
+
+template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(const softmax_args &a)
+{
+    typedef acc<T> A;
+    u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
+    for (i64 first = (i64)block_id() * lines; first < a.lines; first += (i64)grid_blocks() * lines) {
+        i64 line = first + (thread_id() >> a.log_group);
+        u32 mine = line < a.lines ? steps : 0;
+        walk_offsets to = walk_to(a.kept, line < a.lines ? line : 0);
+        A v[KEEP][VEC], top = smallest<A>(), sum = 0;
+        fetch_line<VEC, KEEP>(v, (const T *)a.x + to.x, at, group, mine, smallest<A>());
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++)
+            top = max_nan(top, v[j / VEC][j % VEC]);
+        top = a.mode == FAST ? 0 : line_reduce<op_max, THREADS>(top, group);
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++) {
+            A x = v[j / VEC][j % VEC] - top, e = m_exp(x);
+            sum += e;
+            v[j / VEC][j % VEC] = a.mode == LOG ? x : e;
+        }
+        sum = line_reduce<op_sum, THREADS>(sum, group);
+        A scale = a.mode == LOG ? 1 : 1 / sum, shift = a.mode == LOG ? m_log(sum) : 0;
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++)
+            v[j / VEC][j % VEC] = v[j / VEC][j % VEC] * scale - shift;
+        store_line<VEC, KEEP>(v, (T *)a.y + to.y, at, group, mine);
+    }
+}
+
+/* dx = y (dy - sum(y dy)), or dy - exp(y) sum(dy) for the log. */
+template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_lines(const softmax_args &a)
+{
+    typedef acc<T> A;
+    u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
+    for (i64 first = (i64)block_id() * lines; first < a.lines; first += (i64)grid_blocks() * lines) {
+        i64 line = first + (thread_id() >> a.log_group), number = line < a.lines ? line : 0;
+        u32 mine = line < a.lines ? steps : 0;
+        walk_offsets to = walk_to(a.kept, number);
+        A y[KEEP][VEC], dy[KEEP][VEC], sum = 0;
+        fetch_line<VEC, KEEP>(y, (const T *)a.x + to.x, at, group, mine, (A)0);
+        fetch_line<VEC, KEEP>(dy, (const T *)a.dy + walk_to(a.kept_dy, number).x, at, group, mine, (A)0);
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++)
+            sum += a.mode == LOG ? dy[j / VEC][j % VEC] : y[j / VEC][j % VEC] * dy[j / VEC][j % VEC];
+        sum = line_reduce<op_sum, THREADS>(sum, group);
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++) {
+            A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
+            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+        }
+        store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
+    }
+}
+
+/* ---- lines that do not fit: read twice by their block, the second time from the cache ---- */
+
+/* Packs that are on their way at a time. */
+template <class T, int VEC> struct ahead_of {
+    static const int packs = VEC == 1 ? 8 : sizeof(T) == 4 ? 4 : 2;
+};
+
+template <class T, int VEC, int THREADS> DEVICE void softmax_stream(const softmax_args &a)
+{
+    typedef acc<T> A;
+    const int ahead = ahead_of<T, VEC>::packs;
+    for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
+        walk_offsets to = walk_to(a.kept, line);
+        /* It starts below every number but -infinity, so that no difference of infinities comes up. */
+        A v[ahead][VEC], top = a.mode == FAST ? 0 : lowest<A>(), sum = 0;
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            A before = top;
+            fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, smallest<A>());
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++)
+                top = a.mode == FAST ? 0 : greater(top, v[j / VEC][j % VEC]);
+            sum *= m_exp(before - top);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++)
+                sum += m_exp(v[j / VEC][j % VEC] - top);
+        }
+        A mine = top;
+        top = line_reduce<op_max, THREADS>(top, THREADS);
+        sum = line_reduce<op_sum, THREADS>(sum * m_exp(mine - top), THREADS);
+        A scale = 1 / sum, shift = m_log(sum);
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++) {
+                A x = v[j / VEC][j % VEC] - top;
+                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp(x) * scale;
+            }
+            store_line<VEC, ahead>(v, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
+        }
+    }
+}
+
+template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const softmax_args &a)
+{
+    typedef acc<T> A;
+    const int ahead = ahead_of<T, VEC>::packs / 2;
+    for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
+        walk_offsets to = walk_to(a.kept, line);
+        const T *from = (const T *)a.dy + walk_to(a.kept_dy, line).x;
+        A y[ahead][VEC], dy[ahead][VEC], sum = 0;
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(y, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            fetch_line<VEC, ahead>(dy, from, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++)
+                sum += a.mode == LOG ? dy[j / VEC][j % VEC] : y[j / VEC][j % VEC] * dy[j / VEC][j % VEC];
+        }
+        sum = line_reduce<op_sum, THREADS>(sum, THREADS);
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(y, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            fetch_line<VEC, ahead>(dy, from, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++) {
+                A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
+                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+            }
+            store_line<VEC, ahead>(y, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
+        }
+    }
+}
+
+/* ---- elementwise, from what a reduction has found: lines that do not fit, or of an unusual layout ---- */
+
+#define FORMULA(name, formula) \
+    struct f_##name { \
+        template <class T0, class T1> using real = acc<T0>; \
+        template <class R> static MEMBER R run(R x, R top, R z, const numbers<R> &) { return formula; } \
+    };
+FORMULA(softmax, m_exp(x - top) * z)
+FORMULA(log_softmax, x - top - z)
+struct f_fast_softmax {
+    template <class T0, class T1> using real = acc<T0>;
+    template <class R> static MEMBER R run(R x, R z, const numbers<R> &) { return m_exp(x) * z; }
+};
+struct f_product {
+    template <class T0, class T1> using real = acc<T0>;
+    template <class R> static MEMBER R run(R y, R dy, const numbers<R> &) { return y * dy; }
+};
+#define GRADIENT(name, formula) \
+    struct f_##name##_grad { \
+        template <class T0, class T1> using real = acc<T0>; \
+        template <class R> static MEMBER R run(R y, R dy, R sum, const numbers<R> &) { return formula; } \
+    };
+GRADIENT(softmax, y *(dy - sum))
+GRADIENT(log_softmax, dy - m_exp(y) * sum)

@@ -1,0 +1,22 @@
+/* matmul.h: matrix products on the GPU, for families that are made of them. */
+#ifndef WK_GPU_MATMUL_H
+#define WK_GPU_MATMUL_H
+
+#include "gpu.h"
+
+/* y = act(a . b + bias) by wick's own kernels. a, b, y: views with the same leading dimensions (stride 0 where an
+ * operand is broadcast), then the matrix; a and b have one dtype, y that or its compute dtype. bias: [n] of y's dtype,
+ * or NULL. */
+wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a, const wk_tensor *b, const wk_tensor *y,
+                         const wk_tensor *bias, int64_t act);
+
+/* matmul(a, b) into y by whatever implementation is best. */
+wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);
+
+/* The view with its last two dimensions exchanged. */
+wk_tensor wk_flipped(const wk_tensor *t);
+
+/* t as a matrix of rows of its last dimension; copied where its layout has no such view. */
+wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows);
+
+#endif

@@ -1,0 +1,207 @@
+/* norm.c: layer, rms and group norm on the GPU, where registers hold a row; the family's list. */
+#include "norm.h"
+#include "families.h"
+
+static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
+static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
+static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
+
+enum {
+    STRIP = 4
+}; /* samples, at least, whose shares of dweight and dbias are summed before they are written */
+
+/* ---- how a row is spread over threads ---- */
+
+typedef struct {
+    int vec, packs, lanes, threads;
+} row_form;
+
+/* A row of n elements over some lanes of a wave, or a block of up to `most` threads. False: it is too long. */
+static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
+{
+    int each = c->dtype == WK_F64 ? 8 : 16, wave = wk_gpu_of(c->device)->facts.wave;
+    const int lanes[] = {8, wave, 256, most};
+    for (int i = 0; i < 4; i++) {
+        if ((i64)lanes[i] * each < n)
+            continue;
+        *f =
+            (row_form){.vec = vec, .packs = 1, .lanes = lanes[i], .threads = lanes[i] < 256 ? 256 : lanes[i]};
+        while ((i64)f->packs * f->vec * f->lanes < n)
+            f->packs *= 2;
+        return true;
+    }
+    return false;
+}
+
+/* Samples: *t's dimensions before `first`, with one step from each to the next, and the others packed; where t is not
+ * so it becomes a copy. */
+static wk_status samples_of(const wk_tensor **t, int first, i64 *step)
+{
+    const wk_tensor *x = *t;
+    int64_t expected = 1, shape[WK_MAX_RANK], strides[1][WK_MAX_RANK];
+    bool packed = true;
+    for (int d = x->rank - 1; d >= first; d--) {
+        packed = packed && (x->shape[d] == 1 || x->strides[d] == expected);
+        expected *= x->shape[d];
+    }
+    memcpy(shape, x->shape, sizeof shape);
+    memcpy(strides[0], x->strides, sizeof strides[0]);
+    int rank = wk_shape_coalesce(first, shape, 1, strides);
+    *step = rank ? strides[0][0] : expected;
+    if (packed && rank <= 1)
+        return WK_OK;
+    *step = expected;
+    *t = wk_tensor_packed(x);
+    return *t ? WK_OK : wk_error_status();
+}
+
+/* ---- the plan of a call ---- */
+
+typedef struct {
+    wk_group_shape s;
+    const wk_tensor *weight, *bias;
+    norm_rows_args a;
+    i64 n;
+} plan;
+
+static wk_status packed_or_null(const wk_tensor *t, const wk_tensor **packed)
+{
+    *packed = t ? wk_tensor_packed(t) : NULL;
+    return t && !*packed ? wk_error_status() : WK_OK;
+}
+
+static wk_status make_plan(const wk_call *c, const wk_tensor *weight, const wk_tensor *bias, plan *p)
+{
+    const wk_norm_params *o = c->params;
+    *p = (plan){.s = wk_group_shape_of(c->in[0], strncmp(c->op->name, "group", 5) == 0, o->groups)};
+    p->n = p->s.channels * p->s.inner;
+    WK_TRY(packed_or_null(weight, &p->weight));
+    WK_TRY(packed_or_null(bias, &p->bias));
+    p->a = (norm_rows_args){.weight = wk_ptr_or_null(p->weight),
+                            .bias = wk_ptr_or_null(p->bias),
+                            .samples = p->s.samples,
+                            .rows = p->s.samples * p->s.groups,
+                            .groups = (i32)p->s.groups,
+                            .n = (i32)p->n,
+                            .channels = (i32)p->s.channels,
+                            .centred = strncmp(c->op->name, "rms", 3) != 0,
+                            .by_groups = wk_divisor_if_small(p->s.groups),
+                            .by_inner = wk_divisor_if_small(p->s.inner),
+                            .eps = o->eps,
+                            .inverse_n = p->n ? 1 / (double)p->n : 0};
+    return WK_OK;
+}
+
+static int first_dim(const wk_call *c)
+{
+    return strncmp(c->op->name, "group", 5) == 0 ? 1 : c->in[0]->rank - 1;
+}
+
+static wk_status run_norm(wk_call *c)
+{
+    plan p;
+    row_form f;
+    const wk_tensor *x = c->in[0];
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_plan(c, c->in[1], c->in[2], &p));
+    if (!form_of(c, p.n, 1, 1024, &f) || p.s.groups > INT32_MAX / p.n)
+        return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
+    WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
+    p.a.x = wk_ptr(x);
+    p.a.y = wk_ptr(c->out[0]);
+    int vec = (int)(16 / wk_bytes(c->dtype));
+    if (p.n % vec == 0 && p.a.x_step % vec == 0)
+        vec = wk_pack_width(c->dtype, p.n, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
+                            p.s.inner > 1 ? 2 : 4);
+    else
+        vec = 1;
+    form_of(c, p.n, vec, 1024, &f);
+    p.a.whole = p.s.inner % vec == 0;
+    wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
+    return WK_LAUNCH(c, &rows_kernel,
+                     WK_INSTANCE(.t = {(unsigned char)c->dtype},
+                                 .i = {(short)f.vec, (short)f.packs, (short)f.lanes, p.s.inner > 1}),
+                     grid, p.a);
+}
+
+/* ---- gradients ---- */
+
+wk_status wk_gpu_norm_sum(const wk_call *c, wk_dtype dtype, const void *parts, i64 n_parts, i64 columns)
+{
+    norm_sum_args a = {.parts = parts,
+                       .out = {c->out[1] ? wk_ptr(c->out[1]) : NULL, c->out[2] ? wk_ptr(c->out[2]) : NULL},
+                       .n_parts = n_parts,
+                       .columns = columns};
+    wk_grid grid = {.x = wk_blocks(columns, 32, WK_GRID_MAX), .y = c->out[2] ? 2 : 1};
+    return WK_LAUNCH(c, &sum_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype, (unsigned char)dtype}), grid,
+                     a);
+}
+
+static wk_status zero_weights(const wk_call *c)
+{
+    for (int i = 1; i < 3; i++) {
+        if (c->out[i])
+            WK_TRY(wk_gpu_zero(c, wk_ptr(c->out[i]), (size_t)wk_count(c->out[i]) * wk_bytes(c->dtype)));
+    }
+    return WK_OK;
+}
+
+static wk_status launch_grad(const wk_call *c, plan *p, const row_form *f)
+{
+    wk_dtype stat = wk_stat_dtype(c->dtype);
+    i64 per_block = f->threads / f->lanes, columns = p->s.groups * p->n;
+    i64 most = wk_gpu_of(c->device)->facts.units * (i64)(1024 / f->threads) / p->s.groups + 1;
+    p->a.n_parts = wk_blocks(p->s.samples, per_block * STRIP, most);
+    if (c->out[1] || c->out[2]) {
+        wk_tensor *parts = wk_tensor_new(c->device, stat, 3, (int64_t[]){2, p->a.n_parts, columns});
+        if (!parts)
+            return wk_error_status();
+        p->a.parts = wk_ptr(parts);
+    }
+    wk_grid grid = {.x = p->a.n_parts * p->s.groups, .threads = f->threads};
+    WK_TRY(WK_LAUNCH(
+        c, &grad_kernel,
+        WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)f->vec, (short)f->packs, (short)f->lanes}),
+        grid, p->a));
+    return p->a.parts ? wk_gpu_norm_sum(c, stat, p->a.parts, p->a.n_parts, columns) : WK_OK;
+}
+
+static wk_status run_norm_backward(wk_call *c)
+{
+    plan p;
+    row_form f;
+    const wk_tensor *x = c->in[0], *dy = c->in[1];
+    if (wk_count(x) == 0)
+        return zero_weights(c);
+    WK_TRY(make_plan(c, c->in[2], NULL, &p));
+    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > WK_GRID_MAX)
+        return wk_gpu_norm_long_backward(c, &p.s, p.weight);
+    WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
+    WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));
+    p.a.x = wk_ptr(x);
+    p.a.dy = wk_ptr(dy);
+    p.a.y = c->out[0] ? wk_ptr(c->out[0]) : NULL;
+    int vec = (int)(16 / wk_bytes(c->dtype));
+    if (p.a.x_step % vec == 0 && p.a.dy_step % vec == 0)
+        vec = wk_pack_width(c->dtype, p.n, (const void *[]){p.a.x, p.a.dy, p.a.y, p.a.weight}, 4);
+    else
+        vec = 1;
+    form_of(c, p.n, vec, 512, &f);
+    return launch_grad(c, &p, &f);
+}
+
+const wk_impl wk_gpu_impls_norm[] = {
+    {"batch_norm_train", "kernel", wk_gpu_batch_norm_train, NULL, NULL},
+    {"batch_norm_infer", "kernel", wk_gpu_batch_norm_infer, NULL, NULL},
+    {"batch_norm_backward", "kernel", wk_gpu_batch_norm_backward, NULL, NULL},
+    {"layer_norm", "kernel", run_norm, NULL, NULL},
+    {"rms_norm", "kernel", run_norm, NULL, NULL},
+    {"group_norm", "kernel", run_norm, NULL, NULL},
+    {"layer_norm_backward", "kernel", run_norm_backward, NULL, NULL},
+    {"rms_norm_backward", "kernel", run_norm_backward, NULL, NULL},
+    {"group_norm_backward", "kernel", run_norm_backward, NULL, NULL},
+    {"lrn", "kernel", wk_gpu_lrn, NULL, NULL},
+    {"lrn_backward", "kernel", wk_gpu_lrn_backward, NULL, NULL},
+    {0},
+};

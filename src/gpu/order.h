@@ -1,0 +1,17 @@
+/* order.h: keys put into order on the GPU, for ops that bring equal ids together. */
+#ifndef WK_GPU_ORDER_H
+#define WK_GPU_ORDER_H
+
+#include "gpu.h"
+
+typedef struct {
+    u32 *keys, *places; /* n of each, on the device */
+} wk_gpu_pairs;
+
+/* Puts n < 2^32 pairs, whose keys are at most `most`, into the order of the keys; equal ones stay as they were. The
+ * pairs may lie elsewhere afterwards, in temporary memory of the call. */
+wk_status wk_gpu_order(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs);
+/* Temporary room for n pairs. */
+wk_status wk_gpu_pairs_new(const wk_call *c, i64 n, wk_gpu_pairs *pairs);
+
+#endif

@@ -1,0 +1,89 @@
+/* rope.c: rotary embedding on the GPU. */
+#include "ops/rope.h"
+#include "families.h"
+#include "gpu.h"
+#include "kernels/rope.h"
+
+static const wk_kernel kernel = {"rope", "rope", "rope_args", 256, .types = 1, .ints = 2};
+
+/* t itself where the elements of its last dimension lie side by side, else a packed copy. */
+static const wk_tensor *side_by_side(const wk_tensor *t)
+{
+    int last = t->rank - 1;
+    return t->strides[last] == 1 || t->shape[last] <= 1 ? t : wk_tensor_packed(t);
+}
+
+/* Pairs a thread turns at once: 16 bytes of each side, where everything is a multiple of that. */
+static int vector_width(const rope_args *a, wk_dtype dtype)
+{
+    i64 vec = (i64)(16 / wk_bytes(dtype));
+    const i64 multiples[] = {a->r, a->d, a->x_b, a->x_h, a->x_t, a->cos_b, a->cos_t, a->sin_b, a->sin_t};
+    for (size_t i = 0; i < sizeof multiples / sizeof *multiples; i++) {
+        if (multiples[i] % vec)
+            return 1;
+    }
+    return ((size_t)a->x | (size_t)a->y | (size_t)a->cos | (size_t)a->sin) % 16 ? 1 : (int)vec;
+}
+
+static wk_status run_rope(wk_call *c)
+{
+    const wk_rope_kind *kind = c->impl->data;
+    const wk_tensor *x = side_by_side(c->in[0]), *cos = side_by_side(c->in[1]), *sin = side_by_side(c->in[2]);
+    wk_tensor *y = c->out[0];
+    if (!x || !cos || !sin)
+        return wk_error_status();
+    if (wk_count(y) == 0)
+        return WK_OK;
+    int t = kind->thd ? 1 : 2, h = kind->thd ? 2 : 1, angle = cos->rank - 2;
+    rope_args a = {.x = wk_ptr(x),
+                   .cos = wk_ptr(cos),
+                   .sin = wk_ptr(sin),
+                   .y = wk_ptr(y),
+                   .x_b = x->strides[0],
+                   .x_h = x->strides[h],
+                   .x_t = x->strides[t],
+                   .y_b = y->strides[0],
+                   .y_h = y->strides[h],
+                   .y_t = y->strides[t],
+                   .cos_b = angle ? cos->strides[0] : 0,
+                   .cos_t = cos->strides[angle],
+                   .sin_b = angle ? sin->strides[0] : 0,
+                   .sin_t = sin->strides[angle],
+                   .h = (i32)x->shape[h],
+                   .t = (i32)x->shape[t],
+                   .d = (i32)x->shape[3],
+                   .r = (i32)cos->shape[angle + 1],
+                   .sign = kind->backward ? -1 : 1};
+    int vec = vector_width(&a, c->dtype);
+    a.turns = (a.h + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
+    a.per_row = (a.d - a.r) / vec;
+    a.tasks = x->shape[0] * a.turns * a.t * a.per_row;
+    a.by_per_row = wk_divisor_of(a.per_row);
+    a.by_t = wk_divisor_of(a.t);
+    a.by_turns = wk_divisor_of(a.turns);
+    return WK_LAUNCH(c, &kernel,
+                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, (short)kind->interleaved}),
+                     ((wk_grid){.x = wk_blocks(a.tasks, 256, WK_GRID_MAX)}), a);
+}
+
+/* Positions and places in a row are 32-bit. */
+static const char *refuse_huge(const wk_call *c)
+{
+    for (int d = 1; d < 4; d++) {
+        if (c->in[0]->shape[d] > INT32_MAX)
+            return "a dimension has 2^31 elements or more";
+    }
+    return NULL;
+}
+
+#define KIND(...) (&(const wk_rope_kind){__VA_ARGS__})
+
+const wk_impl wk_gpu_impls_rope[] = {
+    {"rope", "kernel", run_rope, refuse_huge, KIND(false, false, false)},
+    {"rope_backward", "kernel", run_rope, refuse_huge, KIND(false, false, true)},
+    {"rope_i", "kernel", run_rope, refuse_huge, KIND(true, false, false)},
+    {"rope_i_backward", "kernel", run_rope, refuse_huge, KIND(true, false, true)},
+    {"rope_thd", "kernel", run_rope, refuse_huge, KIND(false, true, false)},
+    {"rope_thd_backward", "kernel", run_rope, refuse_huge, KIND(false, true, true)},
+    {0},
+};

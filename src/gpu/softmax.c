@@ -1,0 +1,188 @@
+/* softmax.c: softmax and its gradient on the GPU: lines in registers, or a reduction and a map. */
+#include "ops/softmax.h"
+#include "families.h"
+#include "kernels/softmax.h"
+#include "map.h"
+#include "ops/reduce.h"
+#include "reduce.h"
+#include "walk.h"
+#include "wick/softmax.h"
+
+static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
+
+/* Lines in registers, and lines that do not fit. */
+#define KERNELS(lines, stream) \
+    { \
+        {"softmax", lines, "softmax_args", 256, .types = 1, .ints = 3}, \
+            {"softmax", stream, "softmax_args", 512, .types = 1, .ints = 2}, \
+    }
+static const wk_kernel forward_kernels[] = KERNELS("softmax_lines", "softmax_stream"),
+                       backward_kernels[] = KERNELS("softmax_back_lines", "softmax_back_stream");
+
+typedef struct {
+    unsigned set;
+    int64_t kept[WK_MAX_RANK];         /* x's shape with the dims of the lines as 1 */
+    wk_gpu_walk lines, line, dy_lines; /* x and y, dy and y */
+    int vec, keep;
+    softmax_args a;
+} plan;
+
+/* ---- lines in registers ---- */
+
+static bool aligned(const wk_tensor *t, int vec)
+{
+    return (size_t)wk_ptr(t) % ((size_t)vec * wk_bytes(t->dtype)) == 0;
+}
+
+static bool even_strides(const wk_gpu_walk *w, int vec)
+{
+    for (int d = 0; d < w->rank; d++) {
+        if (w->strides[0][d] % vec || w->strides[1][d] % vec)
+            return false;
+    }
+    return true;
+}
+
+/* Splits the dims of x (and of dy, for the gradient); false when a line is not one run of neighbours in each. */
+static bool split_dims(const wk_call *c, plan *p)
+{
+    const wk_tensor *x = c->in[0], *dy = c->in[1], *y = c->out[0];
+    wk_gpu_walk dy_line = {0};
+    for (int d = 0; d < x->rank; d++) {
+        bool along = p->set >> d & 1;
+        p->kept[d] = along ? 1 : x->shape[d];
+        wk_gpu_walk_add(along ? &p->line : &p->lines, x->shape[d], x->strides[d], y->strides[d]);
+        if (dy)
+            wk_gpu_walk_add(along ? &dy_line : &p->dy_lines, x->shape[d], dy->strides[d], y->strides[d]);
+    }
+    wk_gpu_walk *walks[] = {&p->lines, &p->line, &p->dy_lines, &dy_line};
+    for (int i = 0; i < 4; i++)
+        wk_gpu_walk_join(walks[i]);
+    const wk_gpu_walk *l[] = {&p->line, dy ? &dy_line : &p->line};
+    for (int i = 0; i < 2; i++) {
+        if (l[i]->rank > 1 || (l[i]->rank == 1 && (l[i]->strides[0][0] != 1 || l[i]->strides[1][0] != 1)))
+            return false;
+    }
+    return true;
+}
+
+/* How many threads share a line, and how many packs each keeps; false when it does not fit. */
+static bool plan_line(const wk_call *c, plan *p)
+{
+    const wk_tensor *dy = c->in[1];
+    int64_t n = wk_gpu_walk_count(&p->line);
+    int vec = (int)(16 / wk_bytes(c->dtype));
+    if (n % vec || !aligned(c->in[0], vec) || !aligned(c->out[0], vec) || (dy && !aligned(dy, vec)) ||
+        !even_strides(&p->lines, vec) || (dy && !even_strides(&p->dy_lines, vec)))
+        vec = 1;
+    /* Values that a thread can keep without running out of registers; the gradient keeps two lines. */
+    int values = (dy ? 16 : 32) / (c->dtype == WK_F64 ? 2 : 1), most = values / vec < 8 ? values / vec : 8;
+    int64_t steps = n / vec;
+    p->vec = vec;
+    while (p->a.log_group < 5 && 1 << p->a.log_group < steps)
+        p->a.log_group++;
+    if (steps > 32 * most)
+        p->a.log_group = 8;
+    p->keep = 1;
+    while (p->keep < most && p->keep << p->a.log_group < steps)
+        p->keep *= 2;
+    p->a.steps = (i32)(steps < 1 << 30 ? steps : 0);
+    return steps <= p->keep << p->a.log_group;
+}
+
+/* A long line takes one block: where such lines are few, several should share each. */
+static bool enough_lines(const wk_call *c, const plan *p)
+{
+    return p->a.lines >= wk_gpu_of(c->device)->facts.units / 2;
+}
+
+static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels, bool fits)
+{
+    const wk_tensor *dy = c->in[1];
+    softmax_args *a = &p->a;
+    const wk_kernel *k = &kernels[fits ? 0 : 1];
+    a->x = wk_ptr(c->in[0]);
+    a->dy = dy ? wk_ptr(dy) : NULL;
+    a->y = wk_ptr(c->out[0]);
+    a->kept = wk_gpu_walk_dims(&p->lines, 1);
+    a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, 1);
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, (short)k->threads}};
+    if (fits) {
+        instance.i[1] = (short)p->keep;
+        instance.i[2] = (short)k->threads;
+    }
+    int64_t together = fits ? k->threads >> a->log_group : 1;
+    return WK_LAUNCH(c, k, &instance, (wk_grid){.x = wk_blocks(a->lines, together, WK_GRID_MAX)}, *a);
+}
+
+/* ---- a reduction and a map ---- */
+
+static wk_status apply(wk_call *c, const char *formula, const wk_tensor *x1, const wk_tensor *x2,
+                       wk_tensor *out)
+{
+    wk_gpu_map m = {
+        .kernel = &map_kernel, .formula = formula, .in = {c->in[0], x1, x2}, .n_in = x2 ? 3 : 2, .out = out};
+    return wk_gpu_map_run(c, &m);
+}
+
+static wk_tensor *wide_new(const wk_call *c, const int64_t *shape)
+{
+    return wk_tensor_new(c->device, wk_stat_dtype(c->dtype), c->in[0]->rank, shape);
+}
+
+static wk_status run_in_two(wk_call *c, const plan *p)
+{
+    int64_t mode = p->a.mode;
+    wk_tensor *top = wide_new(c, p->kept), *z = wide_new(c, p->kept);
+    if (!top || !z)
+        return wk_error_status();
+    if (mode == WK_SOFTMAX_FAST) {
+        WK_TRY(wk_gpu_reduce(c, "r_fast_softmax", c->in[0], p->set, 1, z, NULL));
+        return apply(c, "f_fast_softmax", z, NULL, c->out[0]);
+    }
+    bool log = mode == WK_SOFTMAX_LOG;
+    WK_TRY(wk_gpu_reduce(c, log ? "r_log_softmax" : "r_softmax", c->in[0], p->set, 1, top, z));
+    return apply(c, log ? "f_log_softmax" : "f_softmax", top, z, c->out[0]);
+}
+
+static wk_status run_backward_in_two(wk_call *c, const plan *p)
+{
+    bool log = p->a.mode == WK_SOFTMAX_LOG;
+    const wk_tensor *dy = c->in[1], *terms = dy;
+    wk_tensor *sum = wide_new(c, p->kept), *products = log ? NULL : wide_new(c, dy->shape);
+    if (!sum || (!log && !products))
+        return wk_error_status();
+    if (!log) {
+        WK_TRY(apply(c, "f_product", dy, NULL, products));
+        terms = products;
+    }
+    WK_TRY(wk_gpu_reduce(c, "r_sum", terms, p->set, 1, sum, NULL));
+    return apply(c, log ? "f_log_softmax_grad" : "f_softmax_grad", dy, sum, c->out[0]);
+}
+
+/* ---- the list ---- */
+
+static wk_status run(wk_call *c, const wk_kernel *kernels, wk_status (*in_two)(wk_call *, const plan *))
+{
+    const wk_softmax_params *params = c->params;
+    const wk_tensor *x = c->in[0];
+    plan p = {.a.mode = (i32)params->mode};
+    if (wk_count(x) == 0)
+        return WK_OK;
+    WK_TRY(wk_reduce_dims(c, &params->dims, x->rank, &p.set));
+    bool lines = split_dims(c, &p);
+    p.a.lines = wk_gpu_walk_count(&p.lines);
+    bool fits = lines && plan_line(c, &p);
+    if (fits || (lines && p.a.steps && enough_lines(c, &p)))
+        return run_lines(c, &p, kernels, fits);
+    return in_two(c, &p);
+}
+
+static wk_status run_softmax(wk_call *c) { return run(c, forward_kernels, run_in_two); }
+static wk_status run_softmax_backward(wk_call *c) { return run(c, backward_kernels, run_backward_in_two); }
+
+const wk_impl wk_gpu_impls_softmax[] = {
+    {"softmax", "kernel", run_softmax, NULL, NULL},
+    {"softmax_backward", "kernel", run_softmax_backward, NULL, NULL},
+    {0},
+};

@@ -1,0 +1,36 @@
+#!/bin/sh
+# broken_gpu.sh WICK OLD BROKEN: a driver that is missing, too old or failing costs the device, with a clear message,
+# and leaves the CPU working. OLD and BROKEN are libraries made of fake_driver.c.
+wick=$1 old=$2 broken=$3
+passed=0 failed=0
+expect() { # what, word, exit status, then the command
+    what=$1 word=$2 want=$3
+    shift 3
+    output=$("$@" 2>&1)
+    status=$?
+    if [ $status -eq "$want" ] && echo "$output" | grep -q -- "$word"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "$what: exit $status, expected $want and '$word':"
+        echo "$output" | head -n 5
+    fi
+}
+for maker in cuda rocm; do
+    case $maker in cuda) variable=WICK_CUDA_LIBRARY ;; rocm) variable=WICK_HIP_LIBRARY ;; esac
+    try() { env WICK_DEVICES=$maker "$variable=$library" "$wick" "$@"; }
+    library=/nowhere/libnone.so
+    expect "$maker missing" "it comes with" 1 try check --device $maker:0 --op relu
+    expect "$maker missing, info" "not found" 0 try info
+    library=$old
+    expect "$maker old" "too old: it lacks" 1 try check --device $maker:0 --op relu
+    expect "$maker old, info" "too old" 0 try info
+    library=$broken
+    expect "$maker broken" "error" 1 try check --device $maker:0 --op relu
+    for library in /nowhere/libnone.so "$old" "$broken"; do
+        expect "$maker $library: the CPU" "^cpu:.* 0 failed" 0 try check --op relu --dtype f32
+    done
+    expect "$maker switched off" "no device '$maker:0'" 1 env WICK_DEVICES=cpu "$wick" check --device $maker:0
+done
+echo "$passed passed, $failed failed"
+[ $failed -eq 0 ]

@@ -1,0 +1,56 @@
+#!/bin/sh
+# check_cli.sh: `wick check --save`: every failure gives a `wick op` command that works when pasted and shows the same
+# wrong number. No error is allowed here, so that there are failures.
+# usage: check_cli.sh PATH/TO/wick
+PATH=$(dirname "$1"):$PATH
+passed=0 failed=0
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+check() { # what, then a command that has to succeed
+    what=$1
+    shift
+    if "$@"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $what" >&2
+    fi
+}
+
+wick check --device cpu --op conv2d --op softmax --op gru --op layer_norm --op matmul --tolerance 0 \
+    --save 'a folder' >out
+check 'failures: exit status 1' test $? -eq 1
+sed -n 's/^ *again: *//p' out >commands
+check 'there are failures' test "$(wc -l <commands)" -ge 10
+check 'every failure has a command' test "$(grep -c '^wick op ' commands)" -eq "$(grep -c '^FAIL.*: ' out)"
+while read -r command; do
+    check "$command" sh -c "$command"
+done <commands
+
+# The number that softmax's failure shows is in the file that its command has written.
+line=$(grep '^FAIL softmax values simd f32: y\[' out)
+place=$(echo "$line" | sed 's/.*y\[\([0-9]*\)\].*/\1/')
+got=$(echo "$line" | sed 's/.*got \([^,]*\),.*/\1/')
+y='a folder/softmax.simd.f32.out.safetensors'
+header=$(od -An -t u8 -N 8 "$y" | tr -d ' ')
+found=$(od -An -t f4 -j $((8 + header + 4 * place)) -N 4 "$y" | tr -d ' ')
+check "y[$place]: $found in the file, $got in the message" \
+    awk "BEGIN { exit !($found - $got < 1e-7 && $got - $found < 1e-7) }"
+
+wick check --device cpu --op softmax --dtype f32 --tolerance 0 >out
+check 'without --save the way to a command' grep -q 'again: .*--save DIR' out
+check '--json has the command' sh -c \
+    "wick check --op softmax --dtype f32 --tolerance 0 --save s --json | grep -q '\"command\": \"wick op softmax s/'"
+wick check --device cpu --op softmax --dtype f32 --save none >out
+check 'no failures: exit status 0' test $? -eq 0
+check 'no failures: no files' test -z "$(ls none)"
+wick check --op softmax --save no/such/folder 2>err
+check 'a folder that cannot be: exit status 1' test $? -eq 1
+check 'a folder that cannot be: says so' grep -q 'check: --save: no/such/folder' err
+wick check --op softmax --tolerance -1 2>err
+check 'a wrong tolerance: exit status 2' test $? -eq 2
+
+echo "$passed passed, $failed failed"
+test "$failed" -eq 0

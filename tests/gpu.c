@@ -1,0 +1,180 @@
+/* gpu.c: what only devices with queues have: streams, events, graphs, errors that only the data shows, memory under a
+ * limit, several threads. Runs on every GPU here; where there is none only what the CPU makes of it. */
+#include <pthread.h>
+#include <stdlib.h>
+#include "test.h"
+#include "wick/wick.h"
+
+enum { N = 1000 };
+
+static wk_tensor *numbers(wk_device *d, float first)
+{
+    float x[N];
+    for (int i = 0; i < N; i++)
+        x[i] = first + (float)i;
+    return wk_from_host(d, WK_F32, 1, (int64_t[]){N}, x);
+}
+
+/* t holds first + i * step. */
+static void check_numbers(const wk_tensor *t, float first, float step)
+{
+    float y[N] = {0};
+    int bad = -1;
+    CHECK(t && wk_to_host(t, y) == WK_OK);
+    for (int i = 0; i < N && bad < 0; i++)
+        bad = y[i] == first + (float)i * step ? -1 : i;
+    test_check(bad < 0, __FILE__, __LINE__, "element %d: got %g, expected %g", bad,
+               bad < 0 ? 0 : (double)y[bad], (double)(first + (float)bad * step));
+}
+
+/* Work on two streams that hand a tensor back and forth. */
+static void streams(wk_device *d)
+{
+    wk_scope_begin();
+    wk_stream *a = wk_stream_new(d), *b = wk_stream_new(d);
+    CHECK(a && b);
+    wk_tensor *x = numbers(d, 0), *one = numbers(d, 1);
+    for (int round = 0; round < 5; round++) {
+        CHECK(wk_stream_push(a) == WK_OK);
+        x = wk_add(x, one);
+        wk_stream_pop(a);
+        CHECK(wk_stream_push(b) == WK_OK);
+        x = wk_sub(x, one);
+        wk_stream_pop(b);
+    }
+    check_numbers(x, 0, 1);
+    CHECK(wk_stream_sync(a) == WK_OK && wk_stream_sync(b) == WK_OK);
+    wk_stream_drop(a);
+    wk_stream_drop(b);
+    check_numbers(wk_add(x, one), 1, 2);
+    wk_scope_end();
+    CHECK(wk_sync(d) == WK_OK);
+    CHECK_STR(wk_error(), "");
+}
+
+static void events(wk_device *d)
+{
+    wk_event *from = wk_event_new(d), *to = wk_event_new(d);
+    wk_scope_begin();
+    wk_tensor *x = numbers(d, 1);
+    CHECK(wk_event_record(from) == WK_OK);
+    x = wk_add(x, x);
+    CHECK(wk_event_record(to) == WK_OK && wk_event_wait(to) == WK_OK && wk_event_sync(to) == WK_OK);
+    CHECK(wk_event_ms(from, to) >= 0);
+    check_numbers(x, 2, 2);
+    wk_scope_end();
+    wk_event_drop(from);
+    wk_event_drop(to);
+    wk_event_drop(NULL);
+}
+
+/* y = (x + x) * x, recorded once, replayed with new inputs; temporaries in between are freed while recording. */
+static void graph(wk_device *d)
+{
+    wk_scope_begin();
+    wk_tensor *x = numbers(d, 0);
+    CHECK(wk_graph_begin(d) == WK_OK);
+    wk_tensor *y = wk_add(wk_add(x, x), wk_sub(x, wk_mul(x, wk_sub(x, x))));
+    CHECK_ERROR(wk_sync(d) != WK_OK, WK_ERR_ARGUMENT, "captured");
+    wk_graph *g = wk_graph_end(d);
+    CHECK(g != NULL);
+    CHECK_STR(wk_error(), "");
+    for (int round = 1; g && round < 4; round++) {
+        wk_tensor *noise = wk_mul(x, x); /* must not get memory of the graph's */
+        CHECK(wk_copy_into(x, numbers(d, (float)round)) == WK_OK);
+        CHECK(wk_graph_launch(g) == WK_OK);
+        wk_drop(noise);
+        check_numbers(y, 3 * (float)round, 3);
+    }
+    wk_graph_drop(g);
+    wk_graph_drop(NULL);
+    wk_scope_end();
+    CHECK_ERROR(wk_graph_end(d) == NULL, WK_ERR_ARGUMENT, "no graph");
+}
+
+/* A bad index is found by the kernel and told at the next synchronisation, with the op's name; then all is well. */
+static void late_errors(wk_device *d)
+{
+    int32_t zeros[4] = {1, 0, 2, 3};
+    wk_scope_begin();
+    wk_tensor *x = wk_from_host(d, WK_I32, 1, (int64_t[]){4}, zeros);
+    CHECK(wk_div(x, x) != NULL || wk_error_status() == WK_ERR_INDEX);
+    CHECK_ERROR(wk_error_status() != WK_OK || wk_sync(d) != WK_OK, WK_ERR_INDEX, "div");
+    CHECK(wk_sync(d) == WK_OK);
+    wk_scope_end();
+}
+
+static void memory(wk_device *d)
+{
+    wk_memory_stats before, after;
+    CHECK(wk_memory_trim(d) == WK_OK && wk_memory(d, &before) == WK_OK);
+    CHECK_EQ(before.cached, 0);
+    wk_scope_begin();
+    wk_empty(d, WK_F32, 1, (int64_t[]){1 << 20});
+    wk_scope_end();
+    CHECK(wk_memory(d, &after) == WK_OK);
+    CHECK_EQ(after.in_use, before.in_use);
+    CHECK(wk_memory_limit(d, before.in_use + (1 << 20)) == WK_OK);
+    CHECK_ERROR(wk_empty(d, WK_F32, 1, (int64_t[]){1 << 20}) == NULL, WK_ERR_MEMORY, "out of memory");
+    CHECK(wk_memory_limit(d, 0) == WK_OK);
+    CHECK_ERROR(wk_empty(d, WK_F64, 1, (int64_t[]){(int64_t)1 << 50}) == NULL, WK_ERR_MEMORY,
+                "out of memory");
+    check_numbers(numbers(d, 5), 5, 1);
+}
+
+static void *worker(void *device)
+{
+    for (int round = 0; round < 10; round++) {
+        wk_scope_begin();
+        wk_tensor *x = numbers(device, (float)round);
+        check_numbers(wk_sub(wk_add(x, x), wk_mul(x, wk_sub(x, x))), 2 * (float)round, 2);
+        wk_scope_end();
+    }
+    return NULL;
+}
+
+static void threads(wk_device *d)
+{
+    pthread_t t[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&t[i], NULL, worker, d);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+}
+
+/* Larger than the pinned chunks that copies go through. */
+static void big_copies(wk_device *d)
+{
+    int64_t n = (5 << 20) + 3;
+    float *x = malloc((size_t)n * sizeof *x), *y = malloc((size_t)n * sizeof *y);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (float)(i % 8191);
+    wk_tensor *t = wk_from_host(d, WK_F32, 1, &n, x);
+    CHECK(wk_to_host(t, y) == WK_OK);
+    CHECK(memcmp(x, y, (size_t)n * sizeof *x) == 0);
+    wk_drop(t);
+    free(x);
+    free(y);
+}
+
+int main(void)
+{
+    for (int i = 0; i < wk_device_count(); i++) {
+        wk_device *d = wk_device_open(wk_device_name_at(i));
+        bool gpu = strcmp(wk_device_name(d), "cpu") != 0;
+        streams(d);
+        events(d);
+        late_errors(d);
+        threads(d);
+        big_copies(d);
+        if (gpu) {
+            graph(d);
+            memory(d);
+        } else {
+            CHECK_ERROR(wk_graph_begin(d) != WK_OK, WK_ERR_UNSUPPORTED, "expected a GPU");
+        }
+    }
+    CHECK_ERROR(wk_device_open("cuda:99") == NULL, WK_ERR_DEVICE, "no device 'cuda:99'");
+    CHECK_ERROR(wk_stream_new(NULL) == NULL, WK_ERR_ARGUMENT, "device");
+    return test_end();
+}
