@@ -21,6 +21,7 @@
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
     X(attention_tile_h, "attention_tile.h") \
+    X(attention_matrix_h, "attention_matrix.h") \
     X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
@@ -31,6 +32,7 @@
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
     X(matmul_h, "matmul.h") \
+    X(mma_h, "mma.h") \
     X(norm_h, "norm.h") \
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
@@ -48,6 +50,7 @@
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
+    X(attention_matrix_hip, "attention_matrix.hip") \
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
