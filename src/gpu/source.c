@@ -101,13 +101,13 @@ static u64 hash_bytes(u64 h, const char *s, size_t n)
 }
 
 /* Each file counts once, in the order it is met. */
-static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
+static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
 {
     static const char include[] = "#include \"";
     for (int i = 0; i < N; i++) {
-        if (*seen >> i & 1 || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
+        if (seen[i] || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
             continue;
-        *seen |= (u64)1 << i;
+        seen[i] = true;
         h = hash_bytes(h, texts[i], strlen(texts[i]));
         for (const char *at = texts[i]; (at = strstr(at, include)); at++) {
             const char *file = at + sizeof include - 1;
@@ -119,9 +119,8 @@ static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
 
 u64 wk_kernel_hash(const char *file)
 {
-    _Static_assert(N <= 64, "more files than bits");
     char name[64];
-    u64 seen = 0;
+    bool seen[N] = {false};
     snprintf(name, sizeof name, "%s.hip", file);
-    return hash_file(0xcbf29ce484222325, name, strlen(name), &seen);
+    return hash_file(0xcbf29ce484222325, name, strlen(name), seen);
 }
