@@ -199,8 +199,8 @@ typedef struct {
 
 static int columns_at_once(const columns *w, const runs_args *a, wk_dtype dtype)
 {
-    int vec = (int)(16 / wk_bytes(dtype)), last = w->rank - 1;
-    vec = vec > 8 ? 8 : vec;
+    int vec = (int)(16 / wk_bytes(dtype)), last = w->rank - 1, most = wk_is_float(dtype) ? 8 : 4;
+    vec = vec > most ? most : vec; /* more sums do not fit into registers */
     if (w->rank == 0 || w->shape[last] % vec || a->big_along % vec || a->small_along % vec)
         return 1;
     for (int s = 0; s < 2; s++) {
