@@ -122,7 +122,7 @@ static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
 /* A line that one thread can keep, walked by one stride in each tensor. */
 static bool short_columns(const wk_call *c, const plan *p)
 {
-    int64_t most = c->dtype == WK_F64 ? 16 : 32;
+    int64_t most = c->dtype == WK_F64 ? 8 : 32;
     return p->line.rank == 1 && p->dy_line.rank == 1 && p->line.shape[0] <= most;
 }
 

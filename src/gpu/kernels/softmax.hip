@@ -120,9 +120,9 @@ DEVICE void fetch_columns(A (*v)[VEC], const T *x, i64 step, i32 n, A none)
 {
     pack<T, VEC> p[KEEP];
     UNROLL
-    for (int k = 0; k < KEEP; k++) {
+    for (int k = 0; k < KEEP; k++, x += step) {
         if (k < n)
-            p[k] = load<VEC>(x + k * step);
+            p[k] = load<VEC>(x);
     }
     UNROLL
     for (int j = 0; j < KEEP * VEC; j++)
@@ -132,13 +132,13 @@ DEVICE void fetch_columns(A (*v)[VEC], const T *x, i64 step, i32 n, A none)
 template <int VEC, int KEEP, class T, class A> DEVICE void store_columns(A (*v)[VEC], T *y, i64 step, i32 n)
 {
     UNROLL
-    for (int k = 0; k < KEEP; k++) {
+    for (int k = 0; k < KEEP; k++, y += step) {
         pack<T, VEC> p;
         UNROLL
         for (int i = 0; i < VEC; i++)
             p.v[i] = put<T>(v[k][i]);
         if (k < n)
-            store<VEC>(y + k * step, p);
+            store<VEC>(y, p);
     }
 }
 
