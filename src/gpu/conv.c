@@ -206,22 +206,20 @@ static int64_t tiles_of(const extent *e, int shape)
 /* The most parts that k is worth cutting into. */
 static int64_t most_splits(const extent *e, int shape)
 {
-    enum { LEAST_STEPS = 8, MOST = 1024 };
+    enum { LEAST_STEPS = 4, MOST = 1024 };
     return larger(smaller(e->k / (shapes[shape].k * LEAST_STEPS), MOST), 1);
 }
 
-/* The largest tile that still gives work to half of the device. */
+/* The largest tile that is not mostly empty and, cut along k, gives work to a good part of the device. */
 static int pick_shape(const wk_call *c, const extent *e)
 {
     int units = wk_gpu_of(c->device)->facts.units;
     if (e->m <= shapes[NARROW].m && e->n > shapes[SMALL].n)
         return NARROW;
-    for (int shape = LARGE; shape > SMALL && c->dtype != WK_F64; shape--) {
-        if (e->m > shapes[shape].m / 2 && e->n > shapes[shape].n / 2 &&
-            2 * tiles_of(e, shape) * most_splits(e, shape) >= units)
-            return shape;
-    }
-    return SMALL;
+    if (c->dtype == WK_F64 || e->n <= shapes[SMALL].n)
+        return SMALL;
+    bool large = e->m > shapes[MIDDLE].m && 4 * tiles_of(e, LARGE) * most_splits(e, LARGE) >= units;
+    return large ? LARGE : MIDDLE;
 }
 
 /* Into how many parts k is cut, so that there are blocks for the whole device. */
