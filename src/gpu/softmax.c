@@ -122,14 +122,14 @@ static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
 /* A line that one thread can keep, walked by one stride in each tensor. */
 static bool short_columns(const wk_call *c, const plan *p)
 {
-    int64_t most = c->dtype == WK_F64 ? 8 : 32;
+    int64_t most = c->dtype == WK_F64 ? 8 : c->in[1] ? 24 : 32; /* by the registers there are */
     return p->line.rank == 1 && p->dy_line.rank == 1 && p->line.shape[0] <= most;
 }
 
 static wk_status run_columns(wk_call *c, plan *p, const kernels *k)
 {
     softmax_args *a = &p->a;
-    int vec = wk_bytes(c->dtype) == 2 ? 2 : 1, keep = 8; /* four bytes at a time: more would keep too much */
+    int vec = wk_bytes(c->dtype) == 2 ? 2 : 1; /* four bytes at a time: more would keep too much */
     a->step_x = p->line.strides[0][0];
     a->step_y = p->line.strides[1][0];
     a->step_dy = p->dy_line.strides[0][0];
@@ -141,8 +141,7 @@ static wk_status run_columns(wk_call *c, plan *p, const kernels *k)
                (d + 1 == p->lines.rank ? p->lines.strides[1][d] == 1 : p->lines.strides[1][d] % vec == 0);
     if (!even || a->step_x % vec || a->step_y % vec || a->step_dy % vec || (c->in[1] && a->steps > 16))
         vec = 1;
-    while (keep < a->steps)
-        keep *= 2;
+    int keep = (a->steps + 7) / 8 * 8;
     a->lines /= vec;
     a->kept = wk_gpu_walk_dims(&p->lines, vec);
     a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, vec);
