@@ -33,6 +33,7 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
 #define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
