@@ -20,8 +20,8 @@ typedef struct {
 static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
 {
     int each = c->dtype == WK_F64 ? 8 : 16, wave = wk_gpu_of(c->device)->facts.wave;
-    const int lanes[] = {8, wave, 256, most};
-    for (int i = 0; i < 4; i++) {
+    const int lanes[] = {8, 32, wave, 256, most};
+    for (int i = 0; i < 5; i++) {
         if ((i64)lanes[i] * each < n)
             continue;
         *f =

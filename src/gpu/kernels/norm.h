@@ -43,7 +43,7 @@ typedef struct {
     wk_divisor by_inner, by_channels, by_chunks;
     i32 by_rows; /* `channels` neighbours share statistics, not every channels-th plane */
     i32 centred; /* 0: deviations from 0 */
-    i32 whole;   /* no pack has elements of two planes */
+    i32 small;   /* planes and places are below 2^30 */
     double eps;
 } norm_planes_args;
 
