@@ -5,11 +5,12 @@
 #include "types.h"
 
 enum {
-    WK_ATTN_ROWS = 64,  /* queries (or, for dk and dv, keys) that a block owns */
-    WK_ATTN_STEP = 16,  /* steps of a sum in shared memory at once */
-    WK_ATTN_THIN = 8,   /* rows of a unit that go the thin way, */
-    WK_ATTN_LANES = 16, /* with so many threads to a key, */
-    WK_ATTN_CHUNK = 256 /* and so many keys at a time */
+    WK_ATTN_ROWS = 64,    /* queries (or, for dk and dv, keys) that a block owns */
+    WK_ATTN_STEP = 16,    /* steps of a sum in shared memory at once */
+    WK_ATTN_THIN = 8,     /* rows of a unit that go the thin way, */
+    WK_ATTN_WIDEST = 256, /* for heads no wider than this, */
+    WK_ATTN_LANES = 16,   /* with so many threads to a key */
+    WK_ATTN_CHUNK = 256,  /* and so many keys at a time */
 };
 
 enum {
@@ -23,7 +24,7 @@ enum {
 typedef struct {
     const void *data;
     i64 b, h, s, d;
-    i32 wide; /* four neighbours of a row may be read at once */
+    i32 wide; /* neighbours of a row that may be read at once: 1, 4 or 8 */
 } attn_view;
 
 /* Sequences laid end to end: where each begins in q and in k. u32 or i32. */
