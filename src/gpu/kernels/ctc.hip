@@ -1,8 +1,9 @@
 /* ctc.hip: the CTC loss by the forward-backward algorithm.
  *
- * The labels with a blank before, between and behind them are S = 2 L + 1 states. A block goes through the steps of one
- * sequence, forwards or backwards, a thread for each state; then every step's gradient is on its own. Log-probabilities
- * are doubles, as they become large numbers of which the difference counts; exp and log, of small ones, are acc<T>'s. */
+ * The labels with a blank before, between and behind them are S = 2 L + 1 states. A block goes through the steps of
+ * one sequence, forwards or backwards, a thread for each state; then every step's gradient is on its own.
+ * Log-probabilities are doubles, as they become large numbers of which the difference counts; exp and log, of small
+ * ones, are acc<T>'s. */
 #include "device.h"
 #include "ctc.h"
 

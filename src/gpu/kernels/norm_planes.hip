@@ -1,5 +1,5 @@
-/* norm_planes.hip: batch norm, and the row norms whose rows no block holds: sums of pieces, statistics from the sums, and
- * a pass that applies them. Sums are doubles around a number nearby, so that no difference of large ones is left. */
+/* norm_planes.hip: batch norm, and the row norms whose rows no block holds: sums of pieces, statistics from the sums,
+ * and a pass that applies them. Sums are doubles around a number nearby, so that no difference of large ones is left. */
 #include "device.h"
 #include "norm.h"
 
@@ -379,8 +379,8 @@ struct tile_start {
     }
 };
 
-/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is of
- * one plane, and its elements have no weights of their own. */
+/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is
+ * of one plane, and its elements have no weights of their own. */
 template <class T, int VEC, int GRAD, int PLAIN>
 DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
                                const pack<T, VEC> &dy)
