@@ -15,10 +15,12 @@ typedef struct {
     int vec, packs, lanes, threads;
 } row_form;
 
-/* A row of n elements over some lanes of a wave, or a block of up to `most` threads. False: it is too long. */
+/* A row of n elements over some lanes of a wave, or a block of up to `most` threads, of which each has as many as its
+ * registers hold: addresses need some too. False: it is too long. */
 static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
 {
-    int each = c->dtype == WK_F64 ? 8 : 16, wave = wk_gpu_of(c->device)->facts.wave;
+    int each = c->dtype == WK_F64 || (most < 1024 && vec == 1) ? 8 : 16,
+        wave = wk_gpu_of(c->device)->facts.wave;
     const int lanes[] = {8, 32, wave, 256, most};
     for (int i = 0; i < 5; i++) {
         if ((i64)lanes[i] * each < n)
@@ -170,7 +172,7 @@ static wk_status run_norm_backward(wk_call *c)
     if (wk_count(x) == 0)
         return zero_weights(c);
     WK_TRY(make_plan(c, c->in[2], NULL, &p));
-    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > WK_GRID_MAX)
+    if (p.s.inner > 1 || !form_of(c, p.n, 2, 512, &f) || p.s.groups > WK_GRID_MAX)
         return wk_gpu_norm_long_backward(c, &p.s, p.weight);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));
@@ -179,8 +181,8 @@ static wk_status run_norm_backward(wk_call *c)
     p.a.y = c->out[0] ? wk_ptr(c->out[0]) : NULL;
     int vec = wk_pack_width(c->dtype, p.n | p.a.x_step | p.a.dy_step,
                             (const void *[]){p.a.x, p.a.dy, p.a.y, p.a.weight}, 4);
-    form_of(c, p.n, vec, 512, &f);
-    return launch_grad(c, &p, &f);
+    return form_of(c, p.n, vec, 512, &f) ? launch_grad(c, &p, &f)
+                                         : wk_gpu_norm_long_backward(c, &p.s, p.weight);
 }
 
 const wk_impl wk_gpu_impls_norm[] = {

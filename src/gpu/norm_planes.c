@@ -74,6 +74,8 @@ wk_status wk_norm_finish(const wk_call *c, norm_finish_args *a, int kind)
 {
     int waves = 256 / wk_gpu_of(c->device)->facts.wave;
     a->by_each = wk_divisor_if_small(a->each);
+    a->by_groups = wk_divisor_if_small(a->groups);
+    a->by_channels = wk_divisor_if_small(a->channels);
     a->by_chunks = wk_divisor_if_small(a->chunks);
     return WK_LAUNCH(c, &finish_kernels[kind], WK_INSTANCE(.t = {(unsigned char)c->dtype}),
                      ((wk_grid){.x = wk_blocks(a->families, waves, WK_GRID_MAX)}), *a);

@@ -269,7 +269,7 @@ template <class T> DEVICE void norm_finish_rows(const norm_finish_args &a)
     {
         f64 origin, mean, scale;
         row_numbers<T>(a, row, &origin, &mean, &scale);
-        i64 first = row % a.groups * a.channels;
+        i64 first = (row - quotient(row, a.groups, a.by_groups) * a.groups) * a.channels;
         if (a.channels == 0 && lane_id() == 0)
             give_numbers<R>(a.numbers, row, mean, scale, 0, 0);
         for (i64 k = lane_id(); k < a.channels; k += WAVE) {
@@ -288,7 +288,7 @@ template <class T> DEVICE void norm_finish_rows_grad(const norm_finish_args &a)
     {
         f64 origin, mean, scale, sum_g = 0, sum_gx = 0;
         row_numbers<T>(a, row, &origin, &mean, &scale);
-        i64 first = row % a.groups * a.channels;
+        i64 first = (row - quotient(row, a.groups, a.by_groups) * a.groups) * a.channels;
         const T *weight = a.channels ? (const T *)a.weight : (const T *)0;
         for (i64 k = lane_id(); k < a.each; k += WAVE) {
             f64 w = weight ? get(weight[first + quotient(k, a.chunks, a.by_chunks)]) : (R)1;
@@ -318,7 +318,7 @@ template <class T> DEVICE void norm_finish_weights(const norm_finish_args &a)
 {
     EACH_FAMILY(c)
     {
-        i64 group = c / a.channels;
+        i64 group = quotient(c, a.channels, a.by_channels);
         f64 dweight = 0, dbias = 0;
         for (i64 k = lane_id(); k < a.outer * a.each; k += WAVE) {
             i64 sample = quotient(k, a.each, a.by_each);
