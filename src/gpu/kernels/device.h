@@ -382,6 +382,23 @@ WK_BUILTIN1(floor)
 WK_BUILTIN1(ceil)
 WK_BUILTIN1(trunc)
 
+/* Right but for a unit or two in the last place; not for tiny numbers. */
+#ifdef WK_AMD
+DEVICE f32 fast_sqrt(f32 x) { return __builtin_amdgcn_sqrtf(x); }
+DEVICE f32 fast_rsqrt(f32 x) { return __builtin_amdgcn_rsqf(x); }
+#else
+DEVICE f32 fast_sqrt(f32 x)
+{
+    asm("sqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+DEVICE f32 fast_rsqrt(f32 x)
+{
+    asm("rsqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+#endif
+
 template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
