@@ -207,7 +207,7 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[3,20,13,14] weight=T[24,20,3,3] padding=1", "x=T[2,8,16,16] weight=T[16,8,4,4] stride=4",
         "x=T[0,3,5,5] weight=T[2,3,3,3]", "x=T[1,3,5,5] weight=T[0,3,3,3]",
         "x=T[1,2,1,9] weight=T[2,2,3,2] padding=5,0", "x=T[1,2,3,3]:special weight=T[2,2,2,2]",
-        "x=T[1,2,260,130] weight=T[2,1,3,3] groups=2 padding=1 bias=T[2]",
+        "x=T[1,2,260,130] weight=T[2,1,2,3] groups=2 padding=1 bias=T[2]",
         "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
