@@ -1,5 +1,6 @@
 /* pool.c: pooling and its gradients on the GPU. */
 #include "ops/pool.h"
+#include "wick/ops.h"
 #include "families.h"
 #include "kernels/pool.h"
 #include "planes.h"
@@ -106,12 +107,23 @@ static wk_status run_windows(const wk_call *c, plan *p)
                       (h->out + p->a.walk.rows - 1) / p->a.walk.rows, w->out, 1);
 }
 
+/* Few large planes: a reduction, which shares each among several blocks. */
+static wk_status run_reduction(const wk_call *c, bool max)
+{
+    const int64_t dims[] = {-2, -1};
+    wk_tensor *y = max ? wk_max(c->in[0], 2, dims, 1, NULL) : wk_mean(c->in[0], 2, dims, 1);
+    return y ? wk_copy_into(c->out[0], y) : wk_error_status();
+}
+
 static wk_status run_forward(wk_call *c)
 {
+    enum { LARGE_PLANE = 1 << 16 };
     plan p = {0};
     WK_TRY(make_plan(c, &p));
     if (p.s.planes == 0)
         return WK_OK;
+    if (p.global && p.s.h.in * p.s.w.in >= LARGE_PLANE && p.s.planes < wk_gpu_of(c->device)->facts.units)
+        return run_reduction(c, p.max);
     WK_TRY(wk_planes_view(c->in[0], strstr(c->op->name, "1d"), &p.a.x));
     p.a.y.p = wk_ptr(c->out[0]);
     if (p.max && c->out[1])
