@@ -134,11 +134,12 @@ static void fill_space(const wk_conv_geometry *g, bool turned, conv_space *s)
     s->pixels = divisor_of(product(pixels));
 }
 
-/* The image from a map made with a stride; pixels: of the largest phase. */
-static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_args *a, int64_t *pixels)
+/* The image from a map made with a stride: pixels and taps of the largest phase. */
+static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_args *a, int64_t *pixels,
+                             int64_t *taps)
 {
     conv_phases_args p = {.count = 1};
-    *pixels = 1;
+    *pixels = *taps = 1;
     for (int d = 0; d < 3; d++) {
         int64_t phases = smaller(g->stride[d], g->image[d]);
         p.dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
@@ -148,6 +149,7 @@ static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_a
         p.phases[d] = divisor_of(phases);
         p.count *= (u32)phases;
         *pixels *= ceil_div(g->image[d], g->stride[d]);
+        *taps *= ceil_div(g->kernel[d], p.dim[d].period);
         a->kernel[d] = (i32)g->kernel[d];
     }
     wk_tensor *spaces = wk_tensor_new(c->device, WK_U8, 2, (int64_t[]){p.count, (int64_t)sizeof(conv_space)});
@@ -188,8 +190,10 @@ static wk_status fill_product(const wk_call *c, const plan *p, conv_args *a, ext
     *e = weight ? (extent){a->m, channels * taps, images * pixels, g->groups}
                 : (extent){a->m, images * pixels, channels * taps, g->groups};
     if (p->way == CONV_PHASES) {
-        WK_TRY(make_phases(c, g, a, &pixels));
+        int64_t phase_taps;
+        WK_TRY(make_phases(c, g, a, &pixels, &phase_taps));
         e->n = images * pixels;
+        e->k = channels * phase_taps;
         e->batch *= a->phases.d;
     }
     a->a = weight ? view_of(p->map, map_c)

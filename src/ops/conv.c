@@ -231,7 +231,7 @@ SAMPLES(conv_transpose1d_samples, "x=T[2,3,5] weight=T[3,4,3] bias=T[4]",
         "x=T[1,2,5] weight=T[2,2,2] dilation=4 stride=2 output_padding=3", "x=T[0,2,3] weight=T[2,2,2]",
         "x=T[1,0,3] weight=T[0,2,2] bias=T[2]", "x=T[1,2,0] weight=T[2,3,4] stride=2 padding=1",
         "x=T[1,2,0] weight=T[2,3,5] bias=T[3]", "x=T[1,24,150] weight=T[24,20,4] stride=2 padding=1",
-        "x=T[1,28,140] weight=T[28,66,8] stride=2 padding=3 bias=T[66]");
+        "x=T[1,32,140] weight=T[32,66,16] stride=4 padding=6 bias=T[66]");
 SAMPLES(conv_transpose1d_errors, "x=T[1,2,5] ! weight", "x=T[1,2] weight=T[2,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2,2] ! weight", "x=T[1,3,5] weight=T[3,2,2] groups=2 ! groups",
         "x=T[1,2,5] weight=T[2,2,2] padding=4 ! output size",
