@@ -20,8 +20,8 @@
     X(device_h, "device.h") \
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
-    X(attention_tile_h, "attention_tile.h") \
     X(attention_matrix_h, "attention_matrix.h") \
+    X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
