@@ -13,17 +13,19 @@ static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args
 static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 512, .types = 1, .ints = 2};
 static const wk_kernel thin8_kernel = {"attention_thin", "attn_thin", "attn_args", 256,
                                        .types = 1,       .ints = 2};
-/* Four waves. */
-static const wk_kernel matrix64_kernel = {"attention_matrix", "attn_matrix", "attn_args", 256,
-                                          .types = 1,         .ints = 2};
-static const wk_kernel matrix32_kernel = {"attention_matrix", "attn_matrix", "attn_args", 128,
-                                          .types = 1,         .ints = 2};
+/* Of four waves: 64 lanes, 32 lanes. */
+static const wk_kernel matrix_kernel[] = {
+    {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 3},
+    {"attention_matrix", "attn_matrix", "attn_args", 128, .types = 1, .ints = 3},
+};
+static const wk_kernel matrix_grad_kernel[] = {
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 256, .types = 1, .ints = 4},
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 4},
+};
 static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
 static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
 static const wk_kernel delta_kernel = {"attention_grad", "attn_delta", "attn_delta_args", 256, .types = 1};
 static const wk_kernel grad_kernel = {"attention_grad", "attn_grad", "attn_args", 256, .types = 1, .ints = 2};
-
-enum { OF_Q, OF_K, OF_V }; /* as in attention_grad.hip */
 
 /* ---- from tensors to arguments ---- */
 
@@ -205,15 +207,25 @@ static bool takes_matrix(const wk_call *c, const attn_args *a, wk_dtype dtype)
     return wk_bytes(dtype) == 2 && a->d <= 128 && a->dv <= 128 && wk_gpu_has_matrix(wk_gpu_of(c->device));
 }
 
+/* The instance: the width it is made for, and whether there is nothing but scaled products. */
+static short matrix_width(const attn_args *a) { return a->d > 64 || a->dv > 64 ? 128 : 64; }
+static short is_plain(const attn_args *a)
+{
+    return a->mask_kind == WK_MASK_NONE && a->softcap == 0 && !a->drop_below;
+}
+/* Weights in two parts are as good as f32; where fast products are allowed they are rounded. */
+static short weight_parts(void) { return wk_matmul_precision() == WK_PRECISION_FAST ? 1 : 2; }
+static int narrow_waves(const wk_call *c) { return wk_gpu_of(c->device)->facts.wave == 32; }
+
 static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
-    int wave = wk_gpu_of(c->device)->facts.wave, width = a->d > 64 || a->dv > 64 ? 128 : 64;
-    bool plain = a->mask_kind == WK_MASK_NONE && a->softcap == 0 && !a->drop_below;
     if (!a->sequences.q)
         WK_TRY(choose_splits(c, a, dtype, 1, 128));
     wk_grid grid = {.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits};
-    WK_TRY(WK_LAUNCH(c, wave == 64 ? &matrix64_kernel : &matrix32_kernel,
-                     WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)width, plain}), grid, *a));
+    WK_TRY(WK_LAUNCH(
+        c, &matrix_kernel[narrow_waves(c)],
+        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {matrix_width(a), is_plain(a), weight_parts()}), grid,
+        *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 
@@ -264,6 +276,24 @@ static wk_status launch_delta(const wk_call *c, attn_args *a)
     return WK_LAUNCH(c, &delta_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, d);
 }
 
+/* dq, dk or dv. */
+static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
+{
+    int64_t owners = of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, width = of == WK_GRAD_V ? a.dv : a.d;
+    unsigned char dtype = (unsigned char)c->dtype;
+    int columns = columns_of(c->dtype, width);
+    a.y = wk_ptr(c->out[of]);
+    a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
+    if (takes_matrix(c, &a, c->dtype)) {
+        wk_instance instance = {.t = {dtype},
+                                .i = {matrix_width(&a), (short)of, is_plain(&a), weight_parts()}};
+        wk_grid grid = {.x = wk_blocks((i64)a.blocks * a.units, 1, WK_GRID_MAX)};
+        return WK_LAUNCH(c, &matrix_grad_kernel[narrow_waves(c)], &instance, grid, a);
+    }
+    return WK_LAUNCH(c, &grad_kernel, WK_INSTANCE(.t = {dtype}, .i = {(short)columns, (short)of}),
+                     grid_of(&a, width, columns), a);
+}
+
 static wk_status run_sdpa_backward(wk_call *c)
 {
     attn_args a = {0};
@@ -275,16 +305,9 @@ static wk_status run_sdpa_backward(wk_call *c)
     a.lse = wk_ptr(lse);
     a.dy = view_of(c->in[5]);
     WK_TRY(launch_delta(c, &a));
-    for (int of = OF_Q; of <= OF_V; of++) {
-        if (!c->out[of] || wk_count(c->out[of]) == 0)
-            continue;
-        int64_t owners = of == OF_Q ? (int64_t)a.group * a.s : a.t, width = of == OF_V ? a.dv : a.d;
-        int columns = columns_of(c->dtype, width);
-        a.y = wk_ptr(c->out[of]);
-        a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
-        WK_TRY(WK_LAUNCH(c, &grad_kernel,
-                         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)columns, (short)of}),
-                         grid_of(&a, width, columns), a));
+    for (int of = WK_GRAD_Q; of <= WK_GRAD_V; of++) {
+        if (c->out[of] && wk_count(c->out[of]))
+            WK_TRY(launch_gradient(c, a, of));
     }
     return WK_OK;
 }

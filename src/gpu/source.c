@@ -51,6 +51,7 @@
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
+    X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
@@ -100,13 +101,13 @@ static u64 hash_bytes(u64 h, const char *s, size_t n)
 }
 
 /* Each file counts once, in the order it is met. */
-static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
+static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
 {
     static const char include[] = "#include \"";
     for (int i = 0; i < N; i++) {
-        if (*seen >> i & 1 || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
+        if (seen[i] || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
             continue;
-        *seen |= (u64)1 << i;
+        seen[i] = true;
         h = hash_bytes(h, texts[i], strlen(texts[i]));
         for (const char *at = texts[i]; (at = strstr(at, include)); at++) {
             const char *file = at + sizeof include - 1;
@@ -118,9 +119,8 @@ static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
 
 u64 wk_kernel_hash(const char *file)
 {
-    _Static_assert(N <= 64, "more files than bits");
     char name[64];
-    u64 seen = 0;
+    bool seen[N] = {0};
     snprintf(name, sizeof name, "%s.hip", file);
-    return hash_file(0xcbf29ce484222325, name, strlen(name), &seen);
+    return hash_file(0xcbf29ce484222325, name, strlen(name), seen);
 }

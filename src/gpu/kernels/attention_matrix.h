@@ -78,31 +78,43 @@ DEVICE void matrix_dots(const owners<T, D> &a, const T *tile, int width, f32 (*s
     }
 }
 
-/* The wave's weights to shared memory, rounded: [64][others + 8]. Only the wave itself reads them. */
-template <class T, int D> DEVICE void keep_matrix(const f32 (*s)[MMA_VALUES], T *room)
+/* The wave's weights to shared memory, rounded: [PARTS][64][others + 8]. Only the wave itself reads them. With two parts
+ * the second is what rounding left out of the first, and together they are as good as f32. */
+template <class T, int D, int PARTS> DEVICE void keep_matrix(const f32 (*s)[MMA_VALUES], T *room)
 {
     T *mine = room + wave_id() * 16 * matrix_tile<D>::turned;
     UNROLL
     for (int n = 0; n < matrix_tile<D>::others / 16; n++)
         UNROLL
-    for (int i = 0; i < MMA_VALUES; i++)
-        mine[mma_row(mma_slot(i)) * matrix_tile<D>::turned + n * 16 + mma_col(i)] = put<T>(s[n][i]);
+    for (int i = 0; i < MMA_VALUES; i++) {
+        int at = mma_row(mma_slot(i)) * matrix_tile<D>::turned + n * 16 + mma_col(i);
+        T most = put<T>(s[n][i]);
+        mine[at] = most;
+        if (PARTS > 1)
+            mine[64 * matrix_tile<D>::turned + at] = put<T>(s[n][i] - get(most));
+    }
     wave_sync();
 }
 
 /* out[c] += weights . columns 16 c .. 16 c + 15 of the turned tile. */
-template <class T, int D>
+template <class T, int D, int PARTS>
 DEVICE void matrix_add(const T *room, const T *turned, int width, f32 (*out)[MMA_VALUES])
 {
     const int PITCH8 = matrix_tile<D>::turned;
     UNROLL
     for (int n = 0; n < matrix_tile<D>::others / 16; n++) {
-        fragment<T> w = mma_load(room + wave_id() * 16 * PITCH8 + n * 16, PITCH8);
+        fragment<T> w[PARTS];
+        UNROLL
+        for (int part = 0; part < PARTS; part++)
+            w[part] = mma_load(room + (part * 64 + wave_id() * 16) * PITCH8 + n * 16, PITCH8);
         UNROLL
         for (int c = 0; c < D / 16; c++) {
             if (c * 16 >= width)
                 break;
-            mma(w, mma_load(turned + c * 16 * PITCH8 + n * 16, PITCH8), out[c]);
+            fragment<T> v = mma_load(turned + c * 16 * PITCH8 + n * 16, PITCH8);
+            UNROLL
+            for (int part = 0; part < PARTS; part++)
+                mma(w[part], v, out[c]);
         }
     }
 }

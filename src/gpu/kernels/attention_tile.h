@@ -166,6 +166,14 @@ DEVICE void keys_of_rows(const attn_args &a, const unit &u, u32 first, u32 last,
     keys_seen(a, u, one_head ? last % u.s : u.s - 1, &none, hi);
 }
 
+/* Whether some query of a tile sees some of the keys that the block owns. */
+DEVICE bool meet(const attn_args &a, const unit &u, u32 row, int others)
+{
+    int lo, hi;
+    keys_of_rows(a, u, row, row + others - 1, &lo, &hi);
+    return hi > (int)u.first && lo < (int)u.first + WK_ATTN_ROWS;
+}
+
 /* ---- scores ---- */
 
 template <class T> DEVICE acc<T> mask_at(const attn_args &a, i64 at)
