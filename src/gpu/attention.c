@@ -9,10 +9,10 @@
 
 static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args",
                                          256,         .types = 1,     .ints = 1};
-/* Made for blocks of 512 though they have 256: so two of them fit a unit's registers. */
-static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 512, .types = 1, .ints = 2};
-static const wk_kernel thin8_kernel = {"attention_thin", "attn_thin", "attn_args", 256,
-                                       .types = 1,       .ints = 2};
+static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 256, .types = 1, .ints = 2};
+/* Made for blocks of 512 though they have 256: so two of them fit an NVIDIA multiprocessor's registers. */
+static const wk_kernel thin_half_kernel = {"attention_thin", "attn_thin", "attn_args", 512,
+                                           .types = 1,       .ints = 2};
 /* Of four waves: 64 lanes, 32 lanes. */
 static const wk_kernel matrix_kernel[] = {
     {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 3},
@@ -121,10 +121,12 @@ static void fill_result(attn_args *a, const wk_tensor *y)
 
 /* ---- launches ---- */
 
-/* Columns of a result that one block makes; wider ones take several blocks. */
-static int columns_of(wk_dtype dtype, int64_t width)
+/* Columns of a result that one block makes; wider ones take several blocks. 256 need more than 256 registers on AMD. */
+static int columns_of(const wk_call *c, wk_dtype dtype, int64_t width)
 {
-    return dtype == WK_F64 || width <= 64 ? 64 : width <= 128 ? 128 : 256;
+    const wk_gpu *g = wk_gpu_of(c->device);
+    bool roomy = c->device->kind == WK_KIND_CUDA || (g->facts.wave == 64 && wk_gpu_has_matrix(g));
+    return dtype == WK_F64 || width <= 64 ? 64 : width <= 128 || !roomy ? 128 : 256;
 }
 
 static int64_t chunks_of(int64_t width, int columns) { return width ? (width + columns - 1) / columns : 1; }
@@ -192,7 +194,8 @@ static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
     int rows = a->rows == 0 ? 1 : a->group * a->s, made_for = rows == 1 ? 1 : rows <= 4 ? 4 : WK_ATTN_THIN;
     bool wide = a->d % vec == 0 && a->dv % vec == 0 && reads_at_once(&a->k, vec, bytes) &&
                 reads_at_once(&a->v, vec, bytes);
-    const wk_kernel *kernel = made_for < WK_ATTN_THIN ? &thin_kernel : &thin8_kernel;
+    const wk_kernel *kernel =
+        c->device->kind == WK_KIND_CUDA && made_for < WK_ATTN_THIN ? &thin_half_kernel : &thin_kernel;
     WK_TRY(choose_splits(c, a, dtype, 1, WK_ATTN_CHUNK));
     wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 256};
     WK_TRY(WK_LAUNCH(
@@ -232,7 +235,7 @@ static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
 /* dtype: of q, k, v and y. */
 static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
-    int columns = columns_of(dtype, a->dv);
+    int columns = columns_of(c, dtype, a->dv);
     if (is_thin(a))
         return launch_thin(c, a, dtype);
     if (takes_matrix(c, a, dtype))
@@ -281,7 +284,7 @@ static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
 {
     int64_t owners = of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, width = of == WK_GRAD_V ? a.dv : a.d;
     unsigned char dtype = (unsigned char)c->dtype;
-    int columns = columns_of(c->dtype, width);
+    int columns = columns_of(c, c->dtype, width);
     a.y = wk_ptr(c->out[of]);
     a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
     if (takes_matrix(c, &a, c->dtype)) {

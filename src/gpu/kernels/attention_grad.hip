@@ -68,13 +68,15 @@ template <class T, int W, int OF> DEVICE void grad_block(const attn_args &a, con
         else if (OF == WK_GRAD_K)
             dot_rows<T, EACH>(vs, u.first, dys, at, a.dv, ta, tb, p);
         UNROLL
-        for (int j = 0; j < EACH; j++)
+        for (int n = 0; n < (OF == WK_GRAD_Q ? 4 : EACH); n++) { /* queries */
+            query q = query_of(a, u, OF == WK_GRAD_Q ? u.first + y + n : at + x + n);
             UNROLL
-            for (int i = 0; i < 4; i++) {
-                int owner = (int)u.first + y + i, other = at + x + j;
-                query q = query_of(a, u, OF == WK_GRAD_Q ? owner : other);
-                s[i][j] = gradient_of<T, OF>(a, q, OF == WK_GRAD_Q ? other : owner, s[i][j], p[i][j]);
+            for (int m = 0; m < (OF == WK_GRAD_Q ? EACH : 4); m++) { /* keys */
+                int key = OF == WK_GRAD_Q ? at + x + m : (int)u.first + y + m;
+                A *v = OF == WK_GRAD_Q ? &s[n][m] : &s[m][n];
+                *v = gradient_of<T, OF>(a, q, key, *v, OF == WK_GRAD_Q ? p[n][m] : p[m][n]);
             }
+        }
         keep_weights<EACH>(s, weights);
         const source<T> &rows = OF == WK_GRAD_Q ? ks : OF == WK_GRAD_K ? qs : dys;
         add_rows<T, W>(rows, at, lesser(hi - at, OTHERS), col, width, weights, tile, out);

@@ -118,16 +118,17 @@ template <class T, int D, int PLAIN, int PARTS> DEVICE void matrix_block(const a
 {
     typedef matrix_tile<D> M;
     SHARED alignas(16) T room[M::others * M::pitch + D * M::turned], weights[PARTS * 64 * M::turned];
-    static_assert(sizeof room >= sizeof(T) * 64 * M::pitch, "the queries go there first");
-    T *keys = room, *values = room + M::others * M::pitch;
+    SHARED alignas(16) T kept[M::kept];
+    static_assert(!M::resident || sizeof room >= sizeof(T) * 64 * M::pitch, "the queries go there first");
+    T *queries = M::resident ? room : kept, *keys = room, *values = room + M::others * M::pitch;
     source<T> qs = queries_of<T>(a, a.q, u), ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     u32 row0 = u.first + wave_id() * 16;
     int lo, hi;
     owners<T, D> q;
     running_rows<D> r = {};
-    stage<T, D>(qs, u.first, 64, a.d, room);
+    stage<T, D>(qs, u.first, 64, a.d, queries);
     barrier();
-    q.take(room);
+    q.take(queries);
     UNROLL
     for (int k = 0; k < MMA_SLOTS; k++) {
         query one = query_of(a, u, row0 + mma_row(k));

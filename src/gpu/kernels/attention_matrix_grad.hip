@@ -73,7 +73,8 @@ template <class T, int D, int OF, int PLAIN, int PARTS> DEVICE void matrix_grad_
     typedef matrix_tile<D> M;
     SHARED alignas(16) T room[2 * M::others * M::pitch], turned[D * M::turned], weights[PARTS * 64 * M::turned];
     SHARED query_facts theirs[M::others];
-    static_assert(sizeof room >= sizeof(T) * 64 * M::pitch, "the owners go there first");
+    SHARED alignas(16) T kept1[M::kept], kept2[M::kept];
+    static_assert(!M::resident || sizeof room >= sizeof(T) * 64 * M::pitch, "the owners go there first");
     source<T> qs = queries_of<T>(a, a.q, u), dys = queries_of<T>(a, a.dy, u);
     source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     const source<T> &own1 = OF == WK_GRAD_Q ? qs : ks, &own2 = OF == WK_GRAD_Q ? dys : vs;
@@ -84,14 +85,14 @@ template <class T, int D, int OF, int PLAIN, int PARTS> DEVICE void matrix_grad_
     owners<T, D> o1, o2;
     query_facts own[MMA_SLOTS];
     f32 out[D / 16][MMA_VALUES] = {};
-    stage<T, D>(own1, u.first, 64, a.d, room);
+    stage<T, D>(own1, u.first, 64, a.d, M::resident ? room : kept1);
     barrier();
-    o1.take(room);
+    o1.take(M::resident ? room : kept1);
     barrier();
     if (OF != WK_GRAD_V) {
-        stage<T, D>(own2, u.first, 64, a.dv, room);
+        stage<T, D>(own2, u.first, 64, a.dv, M::resident ? room : kept2);
         barrier();
-        o2.take(room);
+        o2.take(M::resident ? room : kept2);
     }
     if (OF == WK_GRAD_Q) {
         keys_of_rows(a, u, u.first, u.first + 63, &lo, &hi);

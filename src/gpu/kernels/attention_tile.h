@@ -232,7 +232,7 @@ DEVICE void dot_rows(const source<T> &a, u32 a0, const source<T> &b, u32 b0, int
             four_of(pa, a, c0 + WK_ATTN_STEP + c, width, va);
             four_of(pb, b, c0 + WK_ATTN_STEP + c, width, vb);
         }
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++)
             UNROLL
         for (int i = 0; i < 4; i++)
@@ -272,7 +272,7 @@ DEVICE void add_rows(const source<T> &b, u32 b0, int n, int col, int width, acc<
                 tile[k][c + j] = v[j];
         }
         barrier();
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++) {
             A w[4];
             UNROLL

@@ -33,6 +33,7 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 #define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
