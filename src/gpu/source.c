@@ -63,6 +63,7 @@
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
     X(matmul_hip, "matmul.hip") \
+    X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \
