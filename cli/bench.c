@@ -24,7 +24,9 @@ static const char help[] =
     "wick is\n"
     "                  faster) and the geometric mean of the ratios\n"
     "  --seconds S     time for each case, 0.3 by default\n"
-    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, impl\n"
+    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, impl; on GPUs "
+    "share,\n"
+    "                  of the rate of a copy of as many bytes\n"
     "  --list          the names of the cases\n"
     "\n"
     "  wick bench --filter matmul\n"
@@ -172,8 +174,15 @@ static void put_header(const bench *b)
            b->against ? "   ratio" : "");
 }
 
+/* What a case that moves so many bytes is held against. A GPU copies little at a lower rate. */
+static double copy_limit(bench *b, double bytes)
+{
+    return b->device->kind == WK_KIND_CPU ? b->copy_gbs : bench_copy_rate(b->device, b->seconds, bytes);
+}
+
 static void put_text(bench *b, const bench_case *k, double us)
 {
+    const char *impl = wk_last_impl();
     double gbs = k->bytes / us * 1e-3, gflops = k->flops / us * 1e-3, peer = peer_us(b, k->name);
     char rate[16] = "", flops[16] = "", share[16] = "", ratio[16] = "";
     if (k->bytes > 0)
@@ -181,7 +190,7 @@ static void put_text(bench *b, const bench_case *k, double us)
     if (k->flops > 0)
         snprintf(flops, sizeof flops, "%.1f", gflops);
     if (k->bytes > 0 && b->copy_gbs > 0)
-        snprintf(share, sizeof share, "%.0f%%", 100 * gbs / b->copy_gbs);
+        snprintf(share, sizeof share, "%.0f%%", 100 * gbs / copy_limit(b, k->bytes));
     else if (k->flops > 0 && b->matmul_gflops > 0)
         snprintf(share, sizeof share, "%.0f%%", 100 * gflops / b->matmul_gflops);
     if (peer > 0) {
@@ -189,17 +198,20 @@ static void put_text(bench *b, const bench_case *k, double us)
         b->log_sum += log(peer / us);
         b->ratios++;
     }
-    printf("%-30s %11.1f %8s %9s %7s %-6s%s\n", k->name, us, rate, flops, share, wk_last_impl(), ratio);
+    printf("%-30s %11.1f %8s %9s %7s %-6s%s\n", k->name, us, rate, flops, share, impl, ratio);
 }
 
-static void put_json(const bench_case *k, double us)
+static void put_json(bench *b, const bench_case *k, double us)
 {
+    const char *impl = wk_last_impl();
     printf("{\"case\": \"%s\", \"us\": %.3f", k->name, us);
     if (k->bytes > 0)
         printf(", \"gbs\": %.2f", k->bytes / us * 1e-3);
+    if (k->bytes > 0 && b->device->kind != WK_KIND_CPU)
+        printf(", \"share\": %.3f", k->bytes / us * 1e-3 / copy_limit(b, k->bytes));
     if (k->flops > 0)
         printf(", \"tflops\": %.4f", k->flops / us * 1e-6);
-    printf(", \"impl\": \"%s\"}\n", wk_last_impl());
+    printf(", \"impl\": \"%s\"}\n", impl);
     fflush(stdout);
 }
 
@@ -273,7 +285,7 @@ static int run_cases(bench *b)
             fprintf(stderr, "wick bench: %s: %s\n", k->name, wk_error());
             failed++;
         } else if (b->json) {
-            put_json(k, us);
+            put_json(b, k, us);
         } else {
             put_text(b, k, us);
         }

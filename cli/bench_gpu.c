@@ -3,6 +3,7 @@
 #include "bench_gpu.h"
 #include "gpu/map.h"
 #include "gpu/runtime.h"
+#include "wick/ops.h"
 #include "wick/stream.h"
 
 enum { MOST = 200, LAUNCHES = 1000 };
@@ -97,4 +98,28 @@ double bench_bare_launch(wk_device *device, double (*now_us)(void))
         best = best < 0 || us < best ? us : best;
     }
     return best;
+}
+
+static wk_status copy_call(void *x) { return wk_copy(x) ? WK_OK : wk_error_status(); }
+
+double bench_copy_rate(wk_device *device, double seconds, double bytes)
+{
+    static struct {
+        double bytes, gbs;
+    } known[64];
+    static int n;
+    for (int i = 0; i < n; i++) {
+        if (known[i].bytes == bytes)
+            return known[i].gbs;
+    }
+    int64_t count = (int64_t)(bytes / 2);
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(device, WK_U8, 1, &count, 1);
+    double us = x ? bench_events(device, seconds, copy_call, x) : -1, gbs = us > 0 ? bytes / us * 1e-3 : 0;
+    wk_scope_end();
+    if (n < 64) {
+        known[n].bytes = bytes;
+        known[n++].gbs = gbs;
+    }
+    return gbs;
 }

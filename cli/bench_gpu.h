@@ -12,5 +12,7 @@ double bench_events(wk_device *device, double seconds, bench_run run, void *ctx)
 double bench_chain(wk_device *device, double (*now_us)(void), bench_run run, void *ctx);
 /* The same for a bare launch of the same kernel. The tensors belong to the scope. */
 double bench_bare_launch(wk_device *device, double (*now_us)(void));
+/* GB/s of a copy that moves as many bytes, read and written; measured once for each number. */
+double bench_copy_rate(wk_device *device, double seconds, double bytes);
 
 #endif

@@ -289,16 +289,11 @@ static int parse(options *o, int argc, char **argv)
     const char *device = "auto", *dtype = NULL, *tolerance = "1";
     char *end;
     *o = (options){.dtype = WK_DTYPE_COUNT};
-    const arg_option known[] = {{"device", .value = &device},
-                                {"op", .list = &o->ops},
-                                {"impl", .value = &o->impl},
-                                {"dtype", .value = &dtype},
-                                {"quick", .flag = &o->quick},
-                                {"save", .value = &o->save},
-                                {"tolerance", .value = &tolerance},
-                                {"report", .value = &o->report},
-                                {"json", .flag = &o->json},
-                                {0}};
+    const arg_option known[] = {{"device", .value = &device},       {"op", .list = &o->ops},
+                                {"impl", .value = &o->impl},        {"dtype", .value = &dtype},
+                                {"quick", .flag = &o->quick},       {"save", .value = &o->save},
+                                {"tolerance", .value = &tolerance}, {"report", .value = &o->report},
+                                {"json", .flag = &o->json},         {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;

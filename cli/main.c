@@ -14,6 +14,7 @@ static const struct {
     {"op", "run one op on files", cmd_op},
     {"check", "prove that a device computes right", cmd_check},
     {"bench", "measure how fast it is", cmd_bench},
+    {"kernels", "build the GPU kernels ahead; what they need", cmd_kernels},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -16,7 +16,7 @@ _wick() {
     local command=${COMP_WORDS[1]} words=
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W 'info ops op check bench help --help --version' -- "$current"))
+        COMPREPLY=($(compgen -W 'info ops op check bench kernels help --help --version' -- "$current"))
         return
     fi
     case $before in
@@ -29,11 +29,12 @@ _wick() {
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
-    --save)
+    --arch) words='gfx906 gfx908 gfx90a gfx942 gfx950 gfx1030 gfx1100 gfx1101 gfx1151 gfx1201 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' ;;
+    --save | --out)
         COMPREPLY=($(compgen -d -- "$current"))
         return
         ;;
-    --threads | --seconds | --tolerance) return ;;
+    --threads | --seconds | --tolerance | --jobs) return ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -55,7 +56,11 @@ _wick() {
         ;;
     check) words='--device --op --impl --dtype --save --tolerance --json --report --help' ;;
     bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
-    help) words='info ops op check bench' ;;
+    kernels)
+        words='--arch --out --op --jobs --json --help'
+        [[ $COMP_CWORD -eq 2 ]] && words='build list --help'
+        ;;
+    help) words='info ops op check bench kernels' ;;
     esac
     COMPREPLY+=($(compgen -W "$words" -- "$current"))
     [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null

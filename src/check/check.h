@@ -51,6 +51,10 @@ void wk_check_fail(wk_check_result *r, const wk_call *call);
 void wk_check_run(wk_device *device, const wk_op *op, const char *impl, wk_dtype dtype, bool quick,
                   wk_check_result *r);
 
+/* Runs the same calls, in every dtype and with every implementation, without looking at results: for a planning device
+ * (gpu/plan.h), which notes the kernels they need. Returns the calls that ran; what failed is in r. */
+int wk_check_plan(wk_device *device, const wk_op *op, wk_check_result *r);
+
 /* Runs the op's error samples: each has to fail with its word. */
 void wk_check_errors(wk_device *device, const wk_op *op, wk_check_result *r);
 

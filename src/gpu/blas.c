@@ -209,6 +209,8 @@ wk_status wk_blas_run_linear(wk_call *c)
 const char *wk_blas_refuse(const wk_call *c)
 {
     const wk_blas *blas = c->device->kind == WK_KIND_ROCM ? &wk_rocblas : &wk_cublas;
+    if (wk_gpu_of(c->device)->driver->plans)
+        return "a planning device has no libraries";
     for (int i = 0; i < 2; i++) {
         for (int d = 0; d < c->in[i]->rank; d++) {
             if (c->in[i]->shape[d] >= (i64)1 << 31 || c->in[i]->strides[d] >= (i64)1 << 31)

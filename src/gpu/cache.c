@@ -82,8 +82,7 @@ void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key,
     return code;
 }
 
-/* mkdir -p of what comes before the last slash. */
-static void make_folders(char *path)
+void wk_make_folders(char *path)
 {
     for (char *s = path + 1; *s; s++) {
         if (*s == '/') {
@@ -111,7 +110,7 @@ void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key,
     char path[900], fresh[940];
     if (!file_path(path, sizeof path, arch, name, key))
         return;
-    make_folders(path);
+    wk_make_folders(path);
     snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
     int fd = mkstemp(fresh);
     FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;

@@ -6,6 +6,7 @@
 #include "planes.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
+static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
 static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1, .ints = 1};
 static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 256, .types = 1};
@@ -13,14 +14,14 @@ static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_a
 static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
 
 /* Forms of the tile, as in conv.hip. */
-enum { NARROW, MIDDLE, LARGE };
+enum { NARROW, SMALL, MIDDLE, LARGE };
 static const struct {
     int m, n, k;
-} shapes[] = {{16, 256, 8}, {64, 64, 16}, {128, 128, 8}};
+} shapes[] = {{16, 256, 8}, {64, 64, 16}, {64, 128, 16}, {128, 128, 8}};
 
 typedef struct {
     wk_conv_geometry g;
-    int way; /* CONV_MAP, CONV_IMAGE or CONV_WEIGHT */
+    int way; /* CONV_MAP and its like */
     const wk_tensor *image, *map, *weight, *bias;
     wk_tensor *out;
 } plan;
@@ -37,7 +38,9 @@ static int way_of(const wk_conv_geometry *g)
 {
     if (g->role == WK_CONV_BACKWARD_WEIGHT)
         return CONV_WEIGHT;
-    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? CONV_MAP : CONV_IMAGE;
+    if (g->transposed == (g->role == WK_CONV_BACKWARD_DATA))
+        return CONV_MAP;
+    return product(g->stride) > 1 ? CONV_PHASES : CONV_IMAGE;
 }
 
 /* Kernels count pixels and taps with 31 bits, elements with 64. */
@@ -84,7 +87,7 @@ static wk_status make_plan(const wk_call *c, plan *p)
     p->weight = wk_tensor_packed(c->in[1]);
     p->bias = p->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
     p->image = p->way == CONV_MAP ? x : NULL;
-    p->map = p->way == CONV_IMAGE ? x : NULL;
+    p->map = p->way == CONV_MAP ? NULL : x;
     return x && p->weight ? WK_OK : wk_error_status();
 }
 
@@ -112,45 +115,47 @@ static int64_t tap_period(int64_t stride, int64_t dilation)
     return stride / a;
 }
 
-static void fill_dims(const wk_conv_geometry *g, conv_args *a)
+/* The map from the image; turned: the image from a map made with stride 1. */
+static void fill_space(const wk_conv_geometry *g, bool turned, conv_space *s)
 {
+    const int64_t *size = turned ? g->map : g->image, *pixels = turned ? g->image : g->map;
     for (int d = 0; d < 3; d++) {
-        a->dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
-                                        (i32)g->stride[d],   (i32)g->padding[d],
-                                        (i32)g->dilation[d], (i32)tap_period(g->stride[d], g->dilation[d])};
-    }
-}
-
-/* The map from the image, tap by tap. */
-static void fill_space(const wk_conv_geometry *g, conv_space *s)
-{
-    for (int d = 0; d < 3; d++) {
-        s->axis[d] = (conv_axis){.size = (i32)g->image[d],
+        s->axis[d] = (conv_axis){.size = (i32)size[d],
                                  .step = (i32)g->stride[d],
-                                 .first = (i32)-g->padding[d],
-                                 .hop = (i32)g->dilation[d],
+                                 .first = (i32)(turned ? g->padding[d] : -g->padding[d]),
+                                 .hop = (i32)(turned ? -g->dilation[d] : g->dilation[d]),
                                  .tap_step = 1,
                                  .pixel_step = 1,
                                  .taps = divisor_of(g->kernel[d]),
-                                 .pixels = divisor_of(g->map[d])};
+                                 .pixels = divisor_of(pixels[d])};
     }
     s->taps = divisor_of(product(g->kernel));
-    s->pixels = divisor_of(product(g->map));
+    s->pixels = divisor_of(product(pixels));
 }
 
-/* Phases of the image; returns the pixels of the largest. */
-static int64_t fill_phases(const wk_conv_geometry *g, conv_args *a)
+/* The image from a map made with a stride; pixels: of the largest phase. */
+static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_args *a, int64_t *pixels)
 {
-    int64_t pixels = 1, count = 1;
+    conv_phases_args p = {.count = 1};
+    *pixels = 1;
     for (int d = 0; d < 3; d++) {
         int64_t phases = smaller(g->stride[d], g->image[d]);
-        a->space.axis[d].size = (i32)g->map[d];
-        a->phases[d] = divisor_of(phases);
-        pixels *= ceil_div(g->image[d], g->stride[d]);
-        count *= phases;
+        p.dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
+                                       (i32)g->stride[d],   (i32)g->padding[d],
+                                       (i32)g->dilation[d], (i32)tap_period(g->stride[d], g->dilation[d])};
+        p.size[d] = (i32)g->map[d];
+        p.phases[d] = divisor_of(phases);
+        p.count *= (u32)phases;
+        *pixels *= ceil_div(g->image[d], g->stride[d]);
+        a->kernel[d] = (i32)g->kernel[d];
     }
-    a->phases[0] = divisor_of(count);
-    return pixels;
+    wk_tensor *spaces = wk_tensor_new(c->device, WK_U8, 2, (int64_t[]){p.count, (int64_t)sizeof(conv_space)});
+    if (!spaces)
+        return wk_error_status();
+    a->phases = divisor_of(p.count);
+    a->spaces = p.spaces = wk_ptr(spaces);
+    wk_grid grid = {.x = wk_blocks(p.count, 64, WK_GRID_MAX)};
+    return WK_LAUNCH(c, &conv_phases, WK_INSTANCE(.t = {WK_U8}), grid, p);
 }
 
 /* Rows, columns and depth of the product of one group (and phase). */
@@ -158,38 +163,37 @@ typedef struct {
     int64_t m, n, k, batch;
 } extent;
 
-static extent fill_product(const plan *p, conv_args *a)
+static wk_status fill_product(const wk_call *c, const plan *p, conv_args *a, extent *e)
 {
     const wk_conv_geometry *g = &p->g;
     int64_t taps = product(g->kernel), image_c = g->image_channels / g->groups,
             map_c = g->map_channels / g->groups;
-    const int64_t *result = p->way == CONV_MAP ? g->map : g->image;
-    bool to_image = p->way == CONV_IMAGE;
+    bool weight = p->way == CONV_WEIGHT, turned = p->way == CONV_IMAGE || p->way == CONV_PHASES;
+    const int64_t *result = turned ? g->image : g->map;
+    const wk_tensor *gathered = turned ? p->map : p->image;
+    int64_t pixels = product(result), channels = turned ? map_c : image_c, images = g->n;
+    fill_space(g, turned, &a->space);
+    if (wk_count(gathered) == 0 || product(g->map) == 0) /* nothing to gather, all padding */
+        *(weight ? &images : &channels) = 0;
+    a->b = view_of(gathered, channels);
     a->taps = (i32)taps;
-    a->images = (i32)g->n;
-    a->m = (i32)(to_image ? image_c : map_c);
-    a->channels = (i32)(to_image ? map_c : image_c);
-    a->out_group = a->m;
-    a->out_c = p->way == CONV_WEIGHT ? a->channels * taps : product(result);
-    a->out_n = a->out_c * a->m * g->groups;
+    a->images = (i32)images;
+    a->channels = (i32)channels;
+    a->m = (i32)(turned ? image_c : map_c);
+    a->out_c = weight ? channels * taps : pixels;
+    a->out_n = pixels * a->m * g->groups;
     a->out_high = (i32)result[1];
     a->out_wide = (i32)result[2];
-    a->b = view_of(to_image ? p->map : p->image, a->channels);
-    fill_dims(g, a);
-    if (to_image) {
-        int64_t pixels = fill_phases(g, a);
-        a->a = (conv_view){.p = wk_ptr(p->weight), .group = a->channels * a->m * taps};
-        return (extent){a->m, g->n * pixels, a->channels * taps, g->groups * a->phases[0].d};
+    *e = weight ? (extent){a->m, channels * taps, images * pixels, g->groups}
+                : (extent){a->m, images * pixels, channels * taps, g->groups};
+    if (p->way == CONV_PHASES) {
+        WK_TRY(make_phases(c, g, a, &pixels));
+        e->n = images * pixels;
+        e->batch *= a->phases.d;
     }
-    fill_space(g, &a->space);
-    if (p->way == CONV_MAP) {
-        a->a = (conv_view){.p = wk_ptr(p->weight), .group = a->channels * a->m * taps};
-        return (extent){a->m, g->n * product(g->map), a->channels * taps, g->groups};
-    }
-    a->a = view_of(p->map, map_c);
-    if (product(g->map) == 0)
-        a->images = 0;
-    return (extent){a->m, a->channels * taps, a->images * product(g->map), g->groups};
+    a->a = weight ? view_of(p->map, map_c)
+                  : (conv_view){.p = wk_ptr(p->weight), .group = channels * a->m * taps};
+    return WK_OK;
 }
 
 /* ---- products ---- */
@@ -199,22 +203,32 @@ static int64_t tiles_of(const extent *e, int shape)
     return ceil_div(e->m, shapes[shape].m) * ceil_div(e->n, shapes[shape].n) * e->batch;
 }
 
+/* The most parts that k is worth cutting into. */
+static int64_t most_splits(const extent *e, int shape)
+{
+    enum { LEAST_STEPS = 4, MOST = 1024 };
+    return larger(smaller(e->k / (shapes[shape].k * LEAST_STEPS), MOST), 1);
+}
+
+/* The largest tile that is not mostly empty and, cut along k, gives work to a good part of the device. */
 static int pick_shape(const wk_call *c, const extent *e)
 {
     int units = wk_gpu_of(c->device)->facts.units;
-    if (e->m <= shapes[NARROW].m && e->n > shapes[MIDDLE].n)
+    if (e->m <= shapes[NARROW].m && e->n > shapes[SMALL].n)
         return NARROW;
-    bool fills = e->m > 64 && e->n > 64 && tiles_of(e, LARGE) >= units;
-    return fills && c->dtype != WK_F64 ? LARGE : MIDDLE;
+    if (c->dtype == WK_F64 || e->n <= shapes[SMALL].n)
+        return SMALL;
+    bool large = e->m > shapes[MIDDLE].m && 4 * tiles_of(e, LARGE) * most_splits(e, LARGE) >= units;
+    return large ? LARGE : MIDDLE;
 }
 
 /* Into how many parts k is cut, so that there are blocks for the whole device. */
 static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
 {
-    enum { LEAST_STEPS = 8, MOST = 1024, MOST_BYTES = 1 << 28 };
-    int64_t want = 4 * (int64_t)wk_gpu_of(c->device)->facts.units, tiles = tiles_of(e, shape);
-    int64_t most = smaller(e->k / (shapes[shape].k * LEAST_STEPS), MOST_BYTES / 8 / larger(total, 1));
-    return larger(smaller(smaller(want / larger(tiles, 1), most), MOST), 1);
+    enum { MOST_BYTES = 1 << 28 };
+    int64_t want = (shape == LARGE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
+    int64_t most = smaller(most_splits(e, shape), MOST_BYTES / 8 / larger(total, 1));
+    return larger(smaller(want / larger(tiles_of(e, shape), 1), most), 1);
 }
 
 static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_tensor *bias,
@@ -235,7 +249,8 @@ static wk_status run_product(const wk_call *c, const plan *p)
 {
     conv_args a = {
         .out = wk_ptr(p->out), .total = wk_count(p->out), .bias = p->bias ? wk_ptr(p->bias) : NULL};
-    extent e = fill_product(p, &a);
+    extent e;
+    WK_TRY(fill_product(c, p, &a, &e));
     int shape = pick_shape(c, &e);
     int64_t splits = pick_splits(c, &e, shape, a.total);
     a.k_each = (i32)(ceil_div(ceil_div(e.k, splits), shapes[shape].k) * shapes[shape].k);
@@ -282,7 +297,7 @@ static void fill_axes(const wk_conv_geometry *g, bool turned, depth_axis *axis)
 static wk_status run_depthwise(const wk_call *c, const plan *p)
 {
     const wk_conv_geometry *g = &p->g;
-    bool turned = p->way == CONV_IMAGE;
+    bool turned = p->way != CONV_MAP;
     int64_t multiplier = g->map_channels / g->groups, channels = turned ? g->image_channels : g->map_channels;
     depth_args a = {.b = view_of(turned ? p->map : p->image, 1),
                     .weight = wk_ptr(p->weight),
@@ -297,7 +312,7 @@ static wk_status run_depthwise(const wk_call *c, const plan *p)
     a.walk.rows = 1;
     int64_t size[] = {g->n * channels, a.axis[0].out * strips, a.axis[2].out};
     unsigned char t = (unsigned char)c->dtype;
-    if (turned && (multiplier > 1 || product(g->stride) > 1))
+    if (p->way == CONV_PHASES || (turned && multiplier > 1))
         return wk_planes_run(c, &depth_image, WK_INSTANCE(.t = {t}), &a, sizeof a, &a.walk, size, 1);
     short three = g->kernel[0] == 1 && g->kernel[1] == 3 && g->kernel[2] == 3 ? 3 : 0;
     return wk_planes_run(c, &depth_map, WK_INSTANCE(.t = {t}, .i = {three}), &a, sizeof a, &a.walk, size, 1);

@@ -39,10 +39,7 @@ wk_status wk_gpu_mail(wk_gpu *g)
 
 wk_report wk_report_of(const wk_call *c, int slot)
 {
-    int op = 0;
-    while (wk_op_at(op) != c->op)
-        op++;
-    return (wk_report){wk_gpu_of(c->device)->mailbox_on_device, op, slot};
+    return (wk_report){wk_gpu_of(c->device)->mailbox_on_device, c->op->number, slot};
 }
 
 static wk_status sync(wk_device *d)
@@ -84,9 +81,12 @@ static wk_status open_mailbox(wk_gpu *g)
     return WK_OK;
 }
 
-static wk_status open_gpu(wk_gpu *g)
+wk_status wk_gpu_open(wk_gpu *g, const wk_driver *driver, int ordinal)
 {
     wk_gpu_facts f = {0};
+    *g = (wk_gpu){.base = {.kind = driver->kind, .table = &gpu_table}, .driver = driver, .ordinal = ordinal};
+    snprintf(g->base.name, sizeof g->base.name, "%s:%d", driver->maker, ordinal);
+    pthread_mutex_init(&g->lock, NULL);
     int code = g->driver->open(g->ordinal, &f, &g->context);
     if (code == 0)
         code = g->driver->enter(g->context);
@@ -117,10 +117,7 @@ static void add_maker(const wk_driver *driver)
         return;
     for (int i = 0; i < n && gpu_count < MAX_GPUS; i++) {
         wk_gpu *g = &gpus[gpu_count];
-        *g = (wk_gpu){.base = {.kind = driver->kind, .table = &gpu_table}, .driver = driver, .ordinal = i};
-        snprintf(g->base.name, sizeof g->base.name, "%s:%d", driver->maker, i);
-        pthread_mutex_init(&g->lock, NULL);
-        if (open_gpu(g) == WK_OK) {
+        if (wk_gpu_open(g, driver, i) == WK_OK) {
             gpu_count++;
             continue;
         }

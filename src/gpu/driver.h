@@ -1,5 +1,5 @@
-/* driver.h: what the GPU layer needs of a maker's driver, as one table with two fillings (src/rocm/driver.c,
- * src/cuda/driver.c). Functions return 0 or the driver's own error code, which `text` puts into words. Handles are
+/* driver.h: what the GPU layer needs of a maker's driver, as one table with three fillings (src/rocm/driver.c,
+ * src/cuda/driver.c, and src/gpu/plan.c, which only notes what is asked for). Functions return 0 or the driver's own error code, which `text` puts into words. Handles are
  * untyped: each filling casts them to its own. */
 #ifndef WK_GPU_DRIVER_H
 #define WK_GPU_DRIVER_H
@@ -27,6 +27,7 @@ typedef enum { WK_COPY_UP, WK_COPY_DOWN, WK_COPY_WITHIN } wk_copy_way;
 typedef struct wk_driver {
     wk_device_kind kind;
     const char *maker; /* "rocm", "cuda" */
+    bool plans; /* memory is the host's, and launches are only noted: no library of the maker's may be used */
     int out_of_memory; /* the code of that error */
     const char *(*text)(int code);
 

@@ -10,7 +10,8 @@
 #include "kernels/index.h"
 #include "order.h"
 
-static const wk_kernel gather = {"index", "index_gather", "index_args", 256, .types = 1, .ints = 2};
+static const wk_kernel gather = {"index",           "index_gather", "index_args",
+                                 WK_GATHER_THREADS, .types = 1,     .ints = 2};
 static const wk_kernel find_last = {"index", "index_last", "index_args", 256, .ints = 1};
 static const wk_kernel scatter = {"index", "index_scatter", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel take = {"index", "index_take", "index_args", 256, .types = 1, .ints = 1};
@@ -119,7 +120,7 @@ static wk_status run_gather(const wk_call *c, const wk_tensor *x, wk_tensor *y, 
     index_args a = args_of(c, &p, ids_slot);
     int vec = vector_width(&p);
     return WK_LAUNCH(c, &gather, WK_INSTANCE(.t = {word_of(&p)}, .i = {(short)vec, is_wide(&p)}),
-                     grid_for((a.count + vec - 1) / vec), a);
+                     grid_for((a.count + vec * WK_GATHER_STEPS - 1) / (vec * WK_GATHER_STEPS)), a);
 }
 
 /* ---- writing ---- */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "pack.h"
 #include "rtc.h"
 #include "runtime.h"
 
@@ -57,36 +58,54 @@ static void options_for(wk_device_kind kind, const char *arch, int wave, const w
         add_option(o, "%s", amd ? "-ffp-contract=off" : "--fmad=false");
 }
 
-wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
-                         const wk_instance *i, void **code, size_t *bytes)
+void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_instance *i, wk_cache_key *key)
 {
-    wk_rtc *rtc = kind == WK_KIND_ROCM ? &wk_rocm_rtc : &wk_cuda_rtc;
     wk_kernel_name name;
-    wk_cache_key key;
     char source[400];
-    option_list options;
     wk_kernel_name_of(k, i, &name);
     instance_source(k, &name, source, sizeof source);
-    options_for(kind, arch, wave, k, &options);
-    bool able = wk_rtc_load(rtc);
-    snprintf(key.text, sizeof key.text, "%s\n%s wave %d%s\n%sfiles %016llx\n", able ? rtc->version : "?",
-             arch, wave, k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
-    *code = wk_cache_read(arch, name.text, &key, bytes);
-    if (*code)
-        return WK_OK;
-    if (!able)
-        return wk_fail(WK_ERR_DEVICE, "compiling %s: %s: %s; it comes with %s", name.text, rtc->library->name,
-                       rtc->library->trouble, rtc->library->package);
+    snprintf(key->text, sizeof key->text, "%s wave %d%s\n%sfiles %016llx\n", arch, wave,
+             k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
+}
+
+static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kernel *k,
+                         const wk_kernel_name *name, void **code, size_t *bytes)
+{
+    char source[400];
+    option_list options;
     wk_kernel_texts texts = wk_kernel_sources();
-    wk_rtc_job job = {.name = name.text,
+    instance_source(k, name, source, sizeof source);
+    options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, &options);
+    wk_rtc_job job = {.name = name->text,
                       .source = source,
                       .headers = texts.texts,
                       .header_names = texts.names,
                       .n_headers = texts.n,
                       .options = options.list,
                       .n_options = options.n};
-    WK_TRY(wk_rtc_compile(rtc, &job, code, bytes));
-    wk_cache_write(arch, name.text, &key, *code, *bytes);
+    return wk_rtc_compile(rtc, &job, code, bytes);
+}
+
+wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
+                         const wk_instance *i, void **code, size_t *bytes)
+{
+    wk_rtc *rtc = kind == WK_KIND_ROCM ? &wk_rocm_rtc : &wk_cuda_rtc;
+    wk_kernel_name name;
+    wk_cache_key key, full;
+    wk_kernel_key(arch, wave, k, i, &key);
+    if ((*code = wk_pack_read(arch, &key, bytes)))
+        return WK_OK;
+    wk_kernel_name_of(k, i, &name);
+    bool able = wk_rtc_load(rtc);
+    snprintf(full.text, sizeof full.text, "%s\n%.*s", able ? rtc->version : "?",
+             (int)(sizeof full.text - sizeof rtc->version - 2), key.text);
+    if ((*code = wk_cache_read(arch, name.text, &full, bytes)))
+        return WK_OK;
+    if (!able)
+        return wk_fail(WK_ERR_DEVICE, "compiling %s: %s: %s; it comes with %s", name.text, rtc->library->name,
+                       rtc->library->trouble, rtc->library->package);
+    WK_TRY(compile(rtc, arch, wave, k, &name, code, bytes));
+    wk_cache_write(arch, name.text, &full, *code, *bytes);
     return WK_OK;
 }
 
@@ -143,6 +162,8 @@ static wk_status load_function(wk_gpu *g, entry *e)
 {
     void *code = NULL;
     size_t bytes;
+    if (g->driver->plans)
+        return WK_OK;
     WK_TRY(wk_kernel_code(g->driver->kind, g->facts.arch, g->facts.wave, e->kernel, &e->instance, &code,
                           &bytes));
     int error = g->driver->module_load(&e->module, code);
@@ -183,6 +204,18 @@ static wk_status find_entry(wk_gpu *g, const wk_kernel *k, const wk_instance *i,
         atomic_store_explicit(slot, *found, memory_order_release);
     pthread_mutex_unlock(&g->lock);
     return status;
+}
+
+int wk_modules_list(wk_gpu *g, wk_wanted *list, int room)
+{
+    int n = 0;
+    for (int i = 0; i < SLOTS; i++) {
+        const entry *e = atomic_load(&g->modules->slots[i]);
+        if (e && n < room)
+            list[n] = (wk_wanted){e->kernel, &e->instance};
+        n += e != NULL;
+    }
+    return n;
 }
 
 /* ---- launching ---- */

@@ -4,7 +4,7 @@
 
 static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
-static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 256, .types = 2};
+static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
 enum {
     STRIP = 4
@@ -117,6 +117,7 @@ static wk_status run_norm(wk_call *c)
     else
         vec = 1;
     form_of(c, p.n, vec, 1024, &f);
+    p.a.whole = p.s.inner % vec == 0;
     wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
     return WK_LAUNCH(c, &rows_kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype},
@@ -150,20 +151,20 @@ static wk_status launch_grad(const wk_call *c, plan *p, const row_form *f)
 {
     wk_dtype stat = wk_stat_dtype(c->dtype);
     i64 per_block = f->threads / f->lanes, columns = p->s.groups * p->n;
-    i64 most = wk_gpu_of(c->device)->facts.units * (i64)(1024 / f->threads) * per_block / p->s.groups + 1;
-    p->a.strips = wk_blocks(p->s.samples, STRIP, most);
+    i64 most = wk_gpu_of(c->device)->facts.units * (i64)(1024 / f->threads) / p->s.groups + 1;
+    p->a.n_parts = wk_blocks(p->s.samples, per_block * STRIP, most);
     if (c->out[1] || c->out[2]) {
-        wk_tensor *parts = wk_tensor_new(c->device, stat, 3, (int64_t[]){2, p->a.strips, columns});
+        wk_tensor *parts = wk_tensor_new(c->device, stat, 3, (int64_t[]){2, p->a.n_parts, columns});
         if (!parts)
             return wk_error_status();
         p->a.parts = wk_ptr(parts);
     }
-    wk_grid grid = {.x = (p->a.strips * p->s.groups + per_block - 1) / per_block, .threads = f->threads};
+    wk_grid grid = {.x = p->a.n_parts * p->s.groups, .threads = f->threads};
     WK_TRY(WK_LAUNCH(
         c, &grad_kernel,
         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)f->vec, (short)f->packs, (short)f->lanes}),
         grid, p->a));
-    return p->a.parts ? wk_gpu_norm_sum(c, stat, p->a.parts, p->a.strips, columns) : WK_OK;
+    return p->a.parts ? wk_gpu_norm_sum(c, stat, p->a.parts, p->a.n_parts, columns) : WK_OK;
 }
 
 static wk_status run_norm_backward(wk_call *c)
@@ -174,7 +175,7 @@ static wk_status run_norm_backward(wk_call *c)
     if (wk_count(x) == 0)
         return zero_weights(c);
     WK_TRY(make_plan(c, c->in[2], NULL, &p));
-    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > INT32_MAX / p.n)
+    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > WK_GRID_MAX)
         return wk_gpu_norm_long_backward(c, &p.s, p.weight);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));

@@ -84,6 +84,7 @@ wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
     int vec = wk_pack_width(c->dtype, a->count, (const void *[]){a->x, a->dy, a->y}, 3);
     a->by_inner = wk_divisor_if_small(a->inner);
     a->by_channels = wk_divisor_if_small(a->channels);
+    a->whole = a->inner % vec == 0;
     return WK_LAUNCH(c, &apply_kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL}),
                      ((wk_grid){.x = wk_blocks(a->count, 256 * vec, WK_GRID_MAX)}), *a);
@@ -91,7 +92,8 @@ wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
 
 /* ---- rows in passes ---- */
 
-/* A row of group norm is its channels' planes; one of layer and rms norm is a plane whose elements all have weights. */
+/* A row of group norm is its channels' planes; one of layer and rms norm is a plane whose elements all have weights, the
+ * same in every row. */
 typedef struct {
     norm_planes_args a;
     norm_finish_args f;
@@ -100,7 +102,7 @@ typedef struct {
 
 static wk_status plan_rows(const wk_call *c, const wk_group_shape *s, const wk_tensor *weight, row_plan *p)
 {
-    bool grouped = s->inner > 1;
+    bool grouped = s->inner > 1 || s->groups > 1;
     const wk_tensor *x = wk_tensor_packed(c->in[0]);
     if (!x)
         return wk_error_status();
@@ -151,8 +153,7 @@ wk_status wk_gpu_norm_long(const wk_call *c, const wk_group_shape *s, const wk_t
     WK_TRY(make_numbers(c, &p));
     WK_TRY(wk_planes_measure(c, &p.a, p.planes, WK_SUMS_X));
     take_parts(&p);
-    p.f.bias = s->inner > 1 ? wk_ptr_or_null(bias) : NULL;
-    p.a.bias = s->inner > 1 ? NULL : wk_ptr_or_null(bias);
+    *(p.f.channels ? &p.f.bias : &p.a.bias) = wk_ptr_or_null(bias);
     WK_TRY(wk_norm_finish(c, &p.f, WK_FINISH_ROWS));
     p.a.y = wk_ptr(c->out[0]);
     return wk_planes_apply(c, &p.a);
@@ -199,7 +200,7 @@ wk_status wk_gpu_norm_long_backward(const wk_call *c, const wk_group_shape *s, c
         return wk_error_status();
     WK_TRY(wk_norm_finish(c, &p.f, WK_FINISH_ROWS_GRAD));
     if (p.f.rows)
-        WK_TRY(s->inner > 1 ? channel_weights(c, &p, s) : element_weights(c, &p));
+        WK_TRY(p.f.channels ? channel_weights(c, &p, s) : element_weights(c, &p));
     if (!c->out[0])
         return WK_OK;
     p.a.y = wk_ptr(c->out[0]);

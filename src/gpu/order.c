@@ -4,6 +4,7 @@
 
 static const wk_kernel count = {"order", "order_count", "order_args", 256, .ints = 1};
 static const wk_kernel sum = {"order", "order_sum", "order_args", 1024, .ints = 1};
+static const wk_kernel few = {"order", "order_few", "order_args", 1024, .ints = 1};
 static const wk_kernel move = {"order", "order_move", "order_args", 256, .ints = 1};
 
 wk_status wk_gpu_pairs_new(const wk_call *c, i64 n, wk_gpu_pairs *pairs)
@@ -23,27 +24,38 @@ static wk_status run_pass(const wk_call *c, const order_args *a)
     return WK_LAUNCH(c, &move, WK_INSTANCE(.i = {256}), grid, *a);
 }
 
+static void swap(wk_gpu_pairs *a, wk_gpu_pairs *b)
+{
+    wk_gpu_pairs t = *a;
+    *a = *b;
+    *b = t;
+}
+
 wk_status wk_gpu_order(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs)
 {
     wk_gpu_pairs to;
     i64 blocks = (n + WK_ORDER_TILE - 1) / WK_ORDER_TILE;
+    order_args a = {.n = n, .blocks = (u32)blocks};
+    while (a.passes < 4 && most >> 8 * a.passes)
+        a.passes++;
+    if (a.passes == 0)
+        return WK_OK;
     wk_tensor *counts = wk_tensor_new(c->device, WK_U32, 2, (int64_t[]){WK_ORDER_DIGITS, blocks});
     if (!counts)
         return wk_error_status();
+    a.counts = wk_ptr(counts);
     WK_TRY(wk_gpu_pairs_new(c, n, &to));
-    for (int shift = 0; shift < 32 && most >> shift; shift += 8) {
-        order_args a = {.keys = pairs->keys,
-                        .places = pairs->places,
-                        .to_keys = to.keys,
-                        .to_places = to.places,
-                        .counts = wk_ptr(counts),
-                        .n = n,
-                        .blocks = (u32)blocks,
-                        .shift = shift};
-        WK_TRY(run_pass(c, &a));
-        wk_gpu_pairs other = *pairs;
-        *pairs = to;
-        to = other;
+    for (int pass = 0; pass < a.passes; pass++) {
+        a.keys = pairs->keys;
+        a.places = pairs->places;
+        a.to_keys = to.keys;
+        a.to_places = to.places;
+        a.shift = 8 * pass;
+        if (n > WK_ORDER_FEW)
+            WK_TRY(run_pass(c, &a));
+        else if (pass == 0)
+            WK_TRY(WK_LAUNCH(c, &few, WK_INSTANCE(.i = {1024}), (wk_grid){.x = 1}, a));
+        swap(pairs, &to);
     }
     return WK_OK;
 }

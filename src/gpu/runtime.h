@@ -3,6 +3,7 @@
 #define WK_GPU_RUNTIME_H
 
 #include "gpu.h"
+#include "plan.h"
 #include "wick/stream.h"
 
 /* ---- streams: stream.c ---- */
@@ -60,9 +61,16 @@ wk_status wk_gpu_download(wk_device *d, void *host, const void *src, size_t byte
  * work done. */
 wk_status wk_gpu_mail(wk_gpu *g);
 
-/* ---- kernels: module.c, source.c, cache.c ---- */
+/* ---- opening: device.c ---- */
+
+/* Fills the record of a driver's device. */
+wk_status wk_gpu_open(wk_gpu *g, const wk_driver *driver, int ordinal);
+
+/* ---- kernels: module.c, source.c, cache.c, pack.c ---- */
 
 wk_status wk_modules_open(wk_gpu *g);
+/* The first `room` of the instances that were asked for; returns how many there are. */
+int wk_modules_list(wk_gpu *g, wk_wanted *list, int room);
 
 /* The text of a kernel file ("softmax.hip", "device.h") and all of them for the compiler; see source.c. */
 typedef struct {
@@ -79,17 +87,22 @@ typedef struct {
 } wk_kernel_name;
 void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name *name);
 
-/* Code objects on disk. The key says all that the code depends on. */
+/* Code objects on disk. The key says all that the code depends on; that of a pack leaves the compiler's version out. */
 typedef struct {
     char text[768];
 } wk_cache_key;
+/* The key of an instance for packs. */
+void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_instance *i, wk_cache_key *key);
 /* The code, from wk_alloc; NULL when it is not there or damaged. */
 void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key, size_t *bytes);
 /* Keeps it; a full or read-only disk is told to the log and otherwise ignored. */
 void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key, const void *code,
                     size_t bytes);
 
-/* Compiles one instance for an architecture, or takes it from the cache. The code is from wk_alloc. */
+/* mkdir -p of what comes before the last slash. */
+void wk_make_folders(char *path);
+
+/* The code object of one instance for an architecture, from wk_alloc: out of a pack, out of the cache, or compiled. */
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
                          const wk_instance *i, void **code, size_t *bytes);
 

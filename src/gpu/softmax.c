@@ -10,16 +10,14 @@
 
 static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
 
-enum { LARGE = 10 }; /* log2 of the threads of a large block */
-
-/* Two blocks: of 256 threads, that one line or several share, and of 1024 for long lines. */
-#define KERNELS(name) \
+/* Lines in registers, and lines that do not fit. */
+#define KERNELS(lines, stream) \
     { \
-        {"softmax", name, "softmax_args", 256, .types = 1, .ints = 3}, \
-            {"softmax", name, "softmax_args", 1024, .types = 1, .ints = 3}, \
+        {"softmax", lines, "softmax_args", 256, .types = 1, .ints = 3}, \
+            {"softmax", stream, "softmax_args", 512, .types = 1, .ints = 2}, \
     }
-static const wk_kernel forward_kernels[] = KERNELS("softmax_lines"),
-                       backward_kernels[] = KERNELS("softmax_back_lines");
+static const wk_kernel forward_kernels[] = KERNELS("softmax_lines", "softmax_stream"),
+                       backward_kernels[] = KERNELS("softmax_back_lines", "softmax_back_stream");
 
 typedef struct {
     unsigned set;
@@ -68,17 +66,6 @@ static bool split_dims(const wk_call *c, plan *p)
     return true;
 }
 
-/* Packs a thread can keep of a line without running out of registers; the gradient keeps two lines. */
-static int most_packs(const wk_call *c, int vec, bool large)
-{
-    int values = c->in[1] ? 16 : 32;
-    if (c->dtype == WK_F64)
-        values /= 2;
-    if (large && wk_bytes(c->dtype) > 2)
-        values /= 2;
-    return values / vec < 8 ? values / vec : 8;
-}
-
 /* How many threads share a line, and how many packs each keeps; false when it does not fit. */
 static bool plan_line(const wk_call *c, plan *p)
 {
@@ -88,46 +75,44 @@ static bool plan_line(const wk_call *c, plan *p)
     if (n % vec || !aligned(c->in[0], vec) || !aligned(c->out[0], vec) || (dy && !aligned(dy, vec)) ||
         !even_strides(&p->lines, vec) || (dy && !even_strides(&p->dy_lines, vec)))
         vec = 1;
-    int most = most_packs(c, vec, false);
+    /* Values that a thread can keep without running out of registers; the gradient keeps two lines. */
+    int values = (dy ? 16 : 32) / (c->dtype == WK_F64 ? 2 : 1), most = values / vec < 8 ? values / vec : 8;
     int64_t steps = n / vec;
     p->vec = vec;
     while (p->a.log_group < 5 && 1 << p->a.log_group < steps)
         p->a.log_group++;
     if (steps > 32 * most)
         p->a.log_group = 8;
-    if (steps > 256 * most) {
-        p->a.log_group = LARGE;
-        most = most_packs(c, vec, true);
-    }
     p->keep = 1;
     while (p->keep < most && p->keep << p->a.log_group < steps)
         p->keep *= 2;
-    p->a.steps = (i32)(steps < INT32_MAX ? steps : 0);
+    p->a.steps = (i32)(steps < 1 << 30 ? steps : 0);
     return steps <= p->keep << p->a.log_group;
 }
 
-/* A line takes one block at most: where lines are few, several should share each. */
+/* A long line takes one block: where such lines are few, several should share each. */
 static bool enough_lines(const wk_call *c, const plan *p)
 {
-    int units = wk_gpu_of(c->device)->facts.units;
-    return p->a.log_group < LARGE || p->a.lines >= units / 4;
+    return p->a.lines >= wk_gpu_of(c->device)->facts.units / 2;
 }
 
-static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels)
+static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels, bool fits)
 {
     const wk_tensor *dy = c->in[1];
     softmax_args *a = &p->a;
-    bool large = a->log_group == LARGE;
+    const wk_kernel *k = &kernels[fits ? 0 : 1];
     a->x = wk_ptr(c->in[0]);
     a->dy = dy ? wk_ptr(dy) : NULL;
     a->y = wk_ptr(c->out[0]);
     a->kept = wk_gpu_walk_dims(&p->lines, 1);
     a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, 1);
-    int threads = kernels[large].threads;
-    return WK_LAUNCH(
-        c, &kernels[large],
-        WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, (short)p->keep, (short)threads}),
-        (wk_grid){.x = wk_blocks(a->lines, threads >> a->log_group, WK_GRID_MAX)}, *a);
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, (short)k->threads}};
+    if (fits) {
+        instance.i[1] = (short)p->keep;
+        instance.i[2] = (short)k->threads;
+    }
+    int64_t together = fits ? k->threads >> a->log_group : 1;
+    return WK_LAUNCH(c, k, &instance, (wk_grid){.x = wk_blocks(a->lines, together, WK_GRID_MAX)}, *a);
 }
 
 /* ---- a reduction and a map ---- */
@@ -187,8 +172,10 @@ static wk_status run(wk_call *c, const wk_kernel *kernels, wk_status (*in_two)(w
     WK_TRY(wk_reduce_dims(c, &params->dims, x->rank, &p.set));
     bool lines = split_dims(c, &p);
     p.a.lines = wk_gpu_walk_count(&p.lines);
-    lines = lines && plan_line(c, &p) && enough_lines(c, &p);
-    return lines ? run_lines(c, &p, kernels) : in_two(c, &p);
+    bool fits = lines && plan_line(c, &p);
+    if (fits || (lines && p.a.steps && enough_lines(c, &p)))
+        return run_lines(c, &p, kernels, fits);
+    return in_two(c, &p);
 }
 
 static wk_status run_softmax(wk_call *c) { return run(c, forward_kernels, run_in_two); }

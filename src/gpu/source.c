@@ -59,6 +59,7 @@
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
     X(index_hip, "index.hip") \
+    X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
@@ -121,7 +122,7 @@ static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
 u64 wk_kernel_hash(const char *file)
 {
     char name[64];
-    bool seen[N] = {0};
+    bool seen[N] = {false};
     snprintf(name, sizeof name, "%s.hip", file);
     return hash_file(0xcbf29ce484222325, name, strlen(name), seen);
 }

@@ -184,7 +184,8 @@ SAMPLES(index_add_samples, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] dim=0",
         "x=T[300,2] ids=u8[90]:250..256 src=T[90,2] dim=0",
         "x=T[90,700] ids=i64[300]:0..90 src=T[300,700] dim=0", "x=T[7] ids=i64[3]:0..7 src=T[3] dim=0",
         "x=T[40,32] ids=i64[900]:0..3 src=T[900,32] dim=0",
-        "x=T[20,2048] ids=i32[33]:0..20 src=T[33,2048] dim=0");
+        "x=T[20,2048] ids=i32[33]:0..20 src=T[33,2048] dim=0",
+        "x=T[300,3] ids=i64[9001]:0..300 src=T[9001,3] dim=0");
 SAMPLES(index_add_errors, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] ! dim",
         "x=T[4,5] ids=i64[7]:0..4 src=T[6,5] dim=0 ! src", "x=T[4,5] ids=i64[7]:0..4 dim=0 ! src",
         "x=T[4,5] ids=i64[7]:4..5 src=T[7,5] dim=0 ! ids", "x=T[4,5] ids=i64[7]:-9..-8 src=T[7,5] dim=0 ! -9",

@@ -13,7 +13,7 @@
 
 #include "types.h"
 
-enum { CONV_MAP, CONV_IMAGE, CONV_WEIGHT };
+enum { CONV_MAP, CONV_IMAGE, CONV_PHASES, CONV_WEIGHT };
 
 /* One dimension of the relation. */
 typedef struct {
@@ -27,12 +27,8 @@ typedef struct {
 typedef struct {
     conv_axis axis[3];
     wk_divisor taps, pixels; /* of all three */
-    i32 empty;               /* a phase that no tap reaches */
+    i32 empty;               /* no tap reaches this phase */
 } conv_space;
-
-typedef struct {
-    i32 image, kernel, stride, padding, dilation, period; /* every period-th tap reaches the same phase */
-} conv_geometry_dim;
 
 /* A tensor of pixels: strides of image, channel and each dimension. */
 typedef struct {
@@ -49,16 +45,29 @@ typedef struct {
     void *partial;           /* sums of parts of k, in the compute type: splits x total */
     i64 total;               /* elements of out */
     i64 out_n, out_c;        /* strides of out: images, rows m */
-    i64 out_group;           /* rows of a group */
     i32 out_high, out_wide;  /* its last dimensions, in pixels */
     i32 m, channels, images; /* rows of the product, channels of k (or of the columns), images; of a group */
     i32 taps;                /* of the whole kernel */
     i32 k_each, splits;      /* how much of k a block does */
     u32 work;                /* tiles of the result */
-    wk_divisor m_tiles, n_tiles, phases[3];
+    wk_divisor m_tiles, n_tiles, phases;
     conv_space space;
-    conv_geometry_dim dim[3]; /* for phases */
+    const conv_space *spaces; /* by phases */
+    i32 kernel[3];            /* for phases */
 } conv_args;
+
+typedef struct {
+    i32 image, kernel, stride, padding, dilation, period; /* every period-th tap reaches the same phase */
+} conv_geometry_dim;
+
+/* The spaces of all phases. */
+typedef struct {
+    conv_geometry_dim dim[3];
+    i32 size[3]; /* of the map */
+    u32 count;
+    wk_divisor phases[3]; /* in each dimension */
+    conv_space *spaces;
+} conv_phases_args;
 
 /* The sum of parts. */
 typedef struct {

@@ -11,15 +11,19 @@ template <> struct tile_shape<1> {
     static const int BM = 64, BN = 64, BK = 16, TM = 4, TN = 4;
 };
 template <> struct tile_shape<2> {
+    static const int BM = 64, BN = 128, BK = 16, TM = 8, TN = 4;
+};
+template <> struct tile_shape<3> {
     static const int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8;
 };
 
-/* What one step along k, or one column, adds to the place in each operand. */
+/* What one step along k, or one column, adds to the place in each operand. One past the end is far outside, a step in
+ * the first dimension, a column in the second. */
 struct conv_place {
-    i64 a, b;
     i32 d[3]; /* coordinates in the gathered tensor */
-    i32 ok;
+    i64 a, b;
 };
+CONSTANT i32 OUTSIDE = (i32)0x80000000;
 
 /* i as three numbers, the last fastest; `by` picks the divisors. */
 struct three {
@@ -58,24 +62,31 @@ DEVICE conv_axis phase_axis(const conv_geometry_dim &g, i32 size, i32 phase)
     return x;
 }
 
-/* Made by three threads; needs a barrier before and after. */
-DEVICE void make_phase(const conv_args &a, conv_space *s, u32 number)
+template <class T> DEVICE void conv_phases(const conv_phases_args &a)
 {
-    three phase = split(number, a.phases[1], a.phases[2]);
-    UNROLL
-    for (int i = 0; i < 3; i++) {
-        if (thread_id() == i)
-            s->axis[i] = phase_axis(a.dim[i], a.space.axis[i].size, phase.v[i]);
+    for (u32 i = (u32)global_thread(); i < a.count; i += (u32)global_threads()) {
+        three phase = split(i, a.phases[1], a.phases[2]);
+        conv_space s;
+        u32 taps = 1, pixels = 1;
+        UNROLL
+        for (int d = 0; d < 3; d++) {
+            s.axis[d] = phase_axis(a.dim[d], a.size[d], phase.v[d]);
+            taps *= s.axis[d].taps.d;
+            pixels *= s.axis[d].pixels.d;
+        }
+        s.empty = taps == 0;
+        s.taps = make_divisor(taps ? taps : 1);
+        s.pixels = make_divisor(pixels);
+        a.spaces[i] = s;
     }
 }
-DEVICE void finish_phase(conv_space *s)
+
+/* A phase's space into shared memory. */
+DEVICE void bring_space(const conv_space *from, conv_space *to)
 {
-    u32 taps = s->axis[0].taps.d * s->axis[1].taps.d * s->axis[2].taps.d;
-    if (thread_id() == 0) {
-        s->empty = taps == 0;
-        s->taps = make_divisor(taps ? taps : 1);
-        s->pixels = make_divisor(s->axis[0].pixels.d * s->axis[1].pixels.d * s->axis[2].pixels.d);
-    }
+    static_assert(sizeof(conv_space) % 4 == 0 && sizeof(conv_space) / 4 <= 256, "a word a thread");
+    if (thread_id() < sizeof(conv_space) / 4)
+        ((u32 *)to)[thread_id()] = ((const u32 *)from)[thread_id()];
 }
 
 /* ---- places ---- */
@@ -85,7 +96,7 @@ DEVICE conv_place pixel_place(const conv_args &a, const conv_space &s, u32 i)
 {
     u32 n = divide(i, s.pixels);
     three o = split(i - n * s.pixels.d, s.axis[1].pixels, s.axis[2].pixels);
-    conv_place p = {n * a.a.n, n * a.b.n, {0, 0, 0}, 1};
+    conv_place p = {{0, 0, 0}, n * a.a.n, n * a.b.n};
     UNROLL
     for (int d = 0; d < 3; d++) {
         p.d[d] = o.v[d] * s.axis[d].step + s.axis[d].first;
@@ -100,15 +111,17 @@ template <int DIR> DEVICE conv_place tap_place(const conv_args &a, const conv_sp
 {
     u32 c = divide(i, s.taps);
     three t = split(i - c * s.taps.d, s.axis[1].taps, s.axis[2].taps);
-    conv_place p = {(i64)i, c * a.b.c, {0, 0, 0}, 1};
+    conv_place p = {{0, 0, 0}, (i64)i, c * a.b.c};
     i32 number = 0;
     UNROLL
     for (int d = 0; d < 3; d++) {
         p.d[d] = t.v[d] * s.axis[d].hop;
         p.b += p.d[d] * a.b.s[d];
-        number = number * a.dim[d].kernel + s.axis[d].tap + t.v[d] * s.axis[d].tap_step;
+        number = number * a.kernel[d] + s.axis[d].tap + t.v[d] * s.axis[d].tap_step;
     }
     if (DIR == CONV_IMAGE)
+        p.a = (i64)c * a.m * a.taps + (i - c * s.taps.d);
+    if (DIR == CONV_PHASES)
         p.a = (i64)c * a.m * a.taps + number;
     return p;
 }
@@ -116,21 +129,21 @@ template <int DIR> DEVICE conv_place tap_place(const conv_args &a, const conv_sp
 template <int DIR> DEVICE conv_place step_place(const conv_args &a, const conv_space &s, u32 k, u32 end)
 {
     if (k >= end)
-        return {0, 0, {0, 0, 0}, 0};
+        return {{OUTSIDE, 0, 0}, 0, 0};
     return DIR == CONV_WEIGHT ? pixel_place(a, s, k) : tap_place<DIR>(a, s, k);
 }
 
 template <int DIR> DEVICE conv_place column_place(const conv_args &a, const conv_space &s, u32 i, u32 columns)
 {
     if (i >= columns)
-        return {0, 0, {0, 0, 0}, 0};
+        return {{0, OUTSIDE, 0}, 0, 0};
     return DIR == CONV_WEIGHT ? tap_place<DIR>(a, s, i) : pixel_place(a, s, i);
 }
 
 /* Elements from one row of the product to the next, in operand a. */
 template <int DIR> DEVICE i64 row_step(const conv_args &a)
 {
-    return DIR == CONV_WEIGHT ? a.a.c : DIR == CONV_IMAGE ? a.taps : (i64)a.channels * a.taps;
+    return DIR == CONV_WEIGHT ? a.a.c : DIR == CONV_MAP ? (i64)a.channels * a.taps : a.taps;
 }
 
 /* Where column i of the product lies in out. */
@@ -165,7 +178,7 @@ template <class T, int DIR, int SHAPE> struct bringer {
     {
         u32 row = thread_id() / S::BK;
         a_row = row_step<DIR>(g);
-        a = (const T *)g.a.p + group * g.a.group + (i64)(m + row) * a_row;
+        a = (const T *)g.a.p + group * g.a.group + m * a_row;
         b = (const T *)g.b.p + group * g.b.group;
         rows = g.m - (i32)(m + row);
         if (S::BM * S::BK < 256 && row >= (u32)S::BM)
@@ -176,21 +189,30 @@ template <class T, int DIR, int SHAPE> struct bringer {
                 g, s, n + (DIR == CONV_WEIGHT ? row + i * (256 / S::BK) : thread_id() % S::BN), columns);
     }
 
+    /* Element 0 is read in the place of one that is not there: no branch, so that all loads are under way at once. */
+    static MEMBER T pick(const T *from, i64 at, bool ok)
+    {
+        T v = from[ok ? at : 0];
+        return ok ? v : T{};
+    }
+
     MEMBER T gather(const conv_args &g, const conv_place &c, const conv_place &k) const
     {
-        bool ok = c.ok && k.ok;
+        bool ok = true;
         UNROLL
         for (int d = 0; d < 3; d++)
-            ok = ok && (u32)(c.d[d] + k.d[d]) < (u32)g.space.axis[d].size;
-        return ok ? b[c.b + k.b] : T{};
+            ok &= (u32)(c.d[d] + k.d[d]) < (u32)g.space.axis[d].size;
+        return pick(b, c.b + k.b, ok);
     }
 
     MEMBER void fetch(const conv_args &g, const conv_place *steps)
     {
         const conv_place &mine = steps[thread_id() % S::BK];
+        i64 row = thread_id() / S::BK;
         UNROLL
         for (int i = 0; i < A_EACH; i++)
-            from_a[i] = mine.ok && i * (256 / S::BK) < rows ? a[mine.a + i * (256 / S::BK) * a_row] : T{};
+            from_a[i] = pick(a, mine.a + (row + i * (256 / S::BK)) * a_row, 
+                             mine.d[0] != OUTSIDE && i * (256 / S::BK) < rows);
         UNROLL
         for (int i = 0; i < B_EACH; i++)
             from_b[i] = DIR == CONV_WEIGHT
@@ -225,7 +247,7 @@ template <int EACH, int SIZE> DEVICE u32 spread(u32 thread, int i)
 template <class A, class S>
 DEVICE void multiply(const A (*as)[S::BM + 4], const A (*bs)[S::BN + 4], u32 ty, u32 tx, A (*sum)[S::TN])
 {
-    UNROLL
+    _Pragma("unroll 4")
     for (int k = 0; k < S::BK; k++) {
         pack<A, 4> x[S::TM / 4], y[S::TN / 4];
         UNROLL
@@ -253,7 +275,7 @@ DEVICE void store_tile(const conv_args &a, const conv_space &s, u32 group, u32 m
         u32 column = n + spread<S::TN, S::BN>(tx, j);
         if (column >= columns)
             continue;
-        i64 at = column_out<DIR>(a, s, column) + group * a.out_group * a.out_c;
+        i64 at = column_out<DIR>(a, s, column) + (i64)group * a.m * a.out_c;
         UNROLL
         for (int i = 0; i < S::TM; i++) {
             u32 row = m + spread<S::TM, S::BM>(ty, i);
@@ -266,7 +288,7 @@ DEVICE void store_tile(const conv_args &a, const conv_space &s, u32 group, u32 m
                 continue;
             }
             if (DIR != CONV_WEIGHT && a.bias)
-                v += get(((const T *)a.bias)[group * a.out_group + row]);
+                v += get(((const T *)a.bias)[group * a.m + row]);
             ((T *)a.out)[to] = put<T>(v);
         }
     }
@@ -280,17 +302,15 @@ template <class T, int DIR, int SHAPE> DEVICE void conv_tiles(const conv_args &a
     SHARED alignas(32) A bs[2][S::BK][S::BN + 4];
     SHARED conv_place steps[2][S::BK];
     SHARED conv_space phase;
-    const conv_space &s = DIR == CONV_IMAGE ? phase : a.space;
+    const conv_space &s = DIR == CONV_PHASES ? phase : a.space;
     for (u32 t = block_id(); t < a.work; t += grid_blocks()) {
         u32 rest = divide(t, a.m_tiles), m = (t - rest * a.m_tiles.d) * S::BM, group = divide(rest, a.n_tiles);
         u32 n = (rest - group * a.n_tiles.d) * S::BN;
         barrier(); /* the last tile's work is done */
-        if (DIR == CONV_IMAGE) {
-            u32 next = divide(group, a.phases[0]); /* phases[0]: of all three dimensions */
-            make_phase(a, &phase, group - next * a.phases[0].d);
+        if (DIR == CONV_PHASES) {
+            u32 next = divide(group, a.phases);
+            bring_space(a.spaces + (group - next * a.phases.d), &phase);
             group = next;
-            barrier();
-            finish_phase(&phase);
             barrier();
         }
         u32 columns = DIR == CONV_WEIGHT ? a.channels * s.taps.d : a.images * s.pixels.d;
@@ -303,8 +323,10 @@ template <class T, int DIR, int SHAPE> DEVICE void conv_tiles(const conv_args &a
         if (mine < 2 * S::BK)
             steps[mine / S::BK][mine % S::BK] = step_place<DIR>(a, s, k + mine, end);
         barrier();
-        in.fetch(a, steps[0]);
-        in.put_down(as[0], bs[0]);
+        if (k < end) {
+            in.fetch(a, steps[0]);
+            in.put_down(as[0], bs[0]);
+        }
         barrier();
         for (u32 turn = 0; k < end; k += S::BK, turn ^= 1) {
             bool more = k + S::BK < end;

@@ -386,11 +386,28 @@ template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
 template <> MEMBER i64 smallest<i64>() { return (i64)(1ull << 63); }
+template <class A> MEMBER A lowest(); /* the least finite number */
+template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
+template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
 template <class A> DEVICE A lesser(A a, A b) { return b < a ? b : a; }
 template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 /* A NaN among the two is the result. */
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
+#ifdef WK_NVIDIA /* one instruction from sm_80 on */
+DEVICE f32 min_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+DEVICE f32 max_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+#endif
 
 /* 1 / x, off by at most one in the last place where that is much cheaper. */
 DEVICE f64 m_recip(f64 x) { return 1 / x; }

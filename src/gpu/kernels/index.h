@@ -58,6 +58,7 @@ typedef struct {
     wk_report report;
 } lines_args;
 
+enum { WK_GATHER_THREADS = 256, WK_GATHER_STEPS = 2 };
 enum { WK_RUNS_THREADS = 256, WK_RUN_LONG = 128 };
 
 #endif

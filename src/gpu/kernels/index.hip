@@ -42,16 +42,36 @@ DEVICE bool find_id(const index_args &a, const place_of &p, i64 *id)
 }
 
 /* small, packed, from big. VEC > 1: the innermost dimension is a multiple of VEC, is walked by one in big and has one
- * id for all. */
+ * id for all. A thread takes several pieces, a block apart, so that their loads are on the way together. */
 template <class T, int VEC, int WIDE> DEVICE void index_gather(const index_args &a)
 {
-    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
-        place_of p = locate<WIDE>(a, at);
-        i64 id;
-        pack<T, VEC> v = {};
-        if (find_id(a, p, &id))
-            v = load<VEC>((const T *)a.big + p.big + id * a.along);
-        store<VEC>((T *)a.small + at, v);
+    const int STEPS = WK_GATHER_STEPS, STEP = WK_GATHER_THREADS * VEC;
+    i64 first = (i64)block_id() * STEP * STEPS + thread_id() * VEC;
+    for (; first < a.count; first += (i64)grid_blocks() * STEP * STEPS) {
+        i64 from[STEPS];
+        bool found[STEPS];
+        pack<T, VEC> v[STEPS];
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            i64 at = first + k * STEP, id;
+            found[k] = false;
+            if (at < a.count) {
+                place_of p = locate<WIDE>(a, at);
+                found[k] = find_id(a, p, &id);
+                from[k] = p.big + id * a.along;
+            }
+        }
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            v[k] = {};
+            if (found[k])
+                v[k] = load<VEC>((const T *)a.big + from[k]);
+        }
+        UNROLL
+        for (int k = 0; k < STEPS; k++) {
+            if (first + k * STEP < a.count)
+                store<VEC>((T *)a.small + first + k * STEP, v[k]);
+        }
     }
 }
 
@@ -204,15 +224,18 @@ template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
     i64 width = (i64)VEC << a.log_group, lane = (i64)(thread_id() & ((1u << a.log_group) - 1)) * VEC;
     for (i64 first = (i64)block_id() * groups; first < a.n; first += (i64)grid_blocks() * groups) {
         i64 i = first + group;
-        u32 key = i < a.n ? a.keys[i] : a.none;
-        bool leads = key != a.none && (i == 0 || a.keys[i - 1] != key);
-        bool is_long = leads && groups > 1 && i + WK_RUN_LONG < a.n && a.keys[i + WK_RUN_LONG] == key;
-        if (thread_id() == 0)
-            any_long = 0;
-        barrier();
-        if (is_long)
-            atomic_max(&any_long, 1);
-        barrier();
+        u32 key = i < a.n ? a.keys[i] : a.none, place = i < a.n ? a.places[i] : 0;
+        bool leads = key != a.none && (i == 0 || a.keys[i - 1] != key), is_long = false;
+        if (groups > 1) {
+            is_long = leads && i + WK_RUN_LONG < a.n && a.keys[i + WK_RUN_LONG] == key;
+            barrier();
+            if (thread_id() == 0)
+                any_long = 0;
+            barrier();
+            if (is_long)
+                atomic_max(&any_long, 1);
+            barrier();
+        }
         for (i64 base = block_id_y() * width; base < a.columns; base += grid_blocks_y() * width) {
             i64 big_at, small_at;
             bool active = base + lane < a.columns;
@@ -220,18 +243,19 @@ template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
             T *big = (T *)a.big + big_at;
             const T *small = (const T *)a.small + small_at;
             if (active && leads && !is_long) {
+                pack<T, VEC> x = load<VEC>(small + place * a.small_along);
                 row_sum<T, VEC> sum = load_sum<T, VEC>(big + key * a.big_along);
-                add_run<T, VEC>(a, i, 1, key, small, &sum);
+                sum.add(x);
+                add_run<T, VEC>(a, i + 1, 1, key, small, &sum);
                 store_sum<T, VEC>(big + key * a.big_along, sum);
             }
-            for (u32 g = 0; any_long && g < groups && first + g + WK_RUN_LONG < a.n; g++) {
+            for (u32 g = 0; groups > 1 && any_long && g < groups && first + g + WK_RUN_LONG < a.n; g++) {
                 i64 at = first + g;
                 u32 k = a.keys[at];
                 if (k != a.none && (at == 0 || a.keys[at - 1] != k) && a.keys[at + WK_RUN_LONG] == k)
                     add_long_run<T, VEC>(a, at, small, big + k * a.big_along, active, room);
             }
         }
-        barrier();
     }
 }
 

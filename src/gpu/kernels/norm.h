@@ -11,9 +11,10 @@ typedef struct {
     const void *x, *dy;        /* samples x_step and dy_step elements apart, each packed */
     const void *weight, *bias; /* one for every channel of all groups; NULL: 1 and 0 */
     void *y;                   /* packed; dx in a gradient, NULL: not wanted */
-    void *parts;               /* gradient: [2][strips][groups * n], shares of dweight and dbias; or NULL */
-    i64 samples, rows, x_step, dy_step, strips;
+    void *parts;               /* gradient: [2][n_parts][groups * n], shares of dweight and dbias; or NULL */
+    i64 samples, rows, x_step, dy_step, n_parts;
     i32 groups, n, channels; /* channels: of a row, each of n / channels elements */
+    i32 whole;               /* no pack has elements of two channels */
     i32 centred;             /* 0 for rms norm */
     wk_divisor by_groups, by_inner;
     double eps, inverse_n;
@@ -42,6 +43,7 @@ typedef struct {
     wk_divisor by_inner, by_channels, by_chunks;
     i32 by_rows; /* `channels` neighbours share statistics, not every channels-th plane */
     i32 centred; /* 0: deviations from 0 */
+    i32 whole;   /* no pack has elements of two planes */
     double eps;
 } norm_planes_args;
 

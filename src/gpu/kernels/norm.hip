@@ -40,16 +40,13 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
     {
         pack<T, VEC> raw[PACKS];
         UNROLL
-        for (int p = 0; p < PACKS; p++) {
-            raw[p] = {};
-            if (index(p) < n)
-                raw[p] = load<VEC>(x + index(p));
-        }
+        for (int p = 0; p < PACKS; p++) /* behind the end the row's start is read: no branch between the loads */
+            raw[p] = load<VEC>(x + (index(p) < n ? index(p) : 0));
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             UNROLL
             for (int e = 0; e < VEC; e++)
-                v[p][e] = get(raw[p].v[e]);
+                v[p][e] = index(p) < n ? get(raw[p].v[e]) : (acc<T>)0;
         }
     }
 };
@@ -80,16 +77,17 @@ DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC
             q += d * d;
         }
     }
-    f64 origin = a.centred ? (f64)get(*x) : 0, off = (f64)own - origin;
-    f64 sum = s + k * off, squares = q + off * (2 * (f64)s + k * off);
+    f64 sum = s, squares = q, origin = get(*x), off = (f64)own - origin;
+    if (a.centred) {
+        sum += k * off;
+        squares += off * (2 * (f64)s + k * off);
+    }
     row_sums<LANES>(sum, squares, room);
     if (!a.centred)
         return {0, 1 / m_sqrt((R)(squares * a.inverse_n) + (R)a.eps), 0};
     f64 mean = origin + sum * a.inverse_n;
     R var = (R)((squares - sum * sum * a.inverse_n) * a.inverse_n);
-    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean;
-    if (var != var)
-        scale = var;
+    R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
     return {rounded, scale, (R)(rounded - mean) * scale};
 }
 
@@ -104,7 +102,12 @@ DEVICE void weights_at(const norm_rows_args &a, const void *from, int first, int
             w[e] = absent;
         return;
     }
-    if (SPREAD) {
+    if (SPREAD && a.whole) {
+        raw.v[0] = ((const T *)from)[first + divide((u32)at, a.by_inner)];
+        UNROLL
+        for (int e = 1; e < VEC; e++)
+            raw.v[e] = raw.v[0];
+    } else if (SPREAD) {
         UNROLL
         for (int e = 0; e < VEC; e++)
             raw.v[e] = ((const T *)from)[first + divide((u32)(at + e), a.by_inner)];
@@ -199,32 +202,53 @@ DEVICE void grad_row(const norm_rows_args &a, row_part<T, VEC, PACKS, LANES> &x,
     }
 }
 
-/* A strip is every strips-th sample; LANES threads do one group of it and keep their columns' share of dweight and
- * dbias. */
+/* Threads' shares of a block's columns to row `part` of the parts. PER threads have the same columns. */
+template <int VEC, int PACKS, int LANES, int PER, class R>
+DEVICE void give_shares(const norm_rows_args &a, R (*share)[VEC], i64 array, i64 part, int group, R *room)
+{
+    const int WIDTH = LANES * VEC;
+    R *to = (R *)a.parts + ((array * a.n_parts + part) * a.groups + group) * a.n;
+    UNROLL
+    for (int p = 0; p < PACKS; p++) {
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            room[thread_id() * VEC + e] = share[p][e];
+        barrier();
+        for (int i = (int)thread_id(); i < WIDTH && p * WIDTH + i < a.n; i += LANES * PER) {
+            R sum = room[i];
+            for (int k = 1; k < PER; k++)
+                sum += room[k * WIDTH + i];
+            to[p * WIDTH + i] = sum;
+        }
+        barrier();
+    }
+}
+
+/* A block does one group of every n_parts-th set of PER samples; the threads keep their columns' shares of dweight and
+ * dbias on the way. */
 template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(const norm_rows_args &a)
 {
     typedef acc<T> R;
     const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
     SHARED f64 room[2 * THREADS / WAVE];
-    SHARED R room2[2 * THREADS / WAVE];
+    SHARED R room2[THREADS * VEC];
     R dweight[PACKS][VEC], dbias[PACKS][VEC];
     row_part<T, VEC, PACKS, LANES> x, dy;
     x.lane = dy.lane = thread_id() % LANES;
     x.n = dy.n = a.n;
-    i64 task = (i64)block_id() * PER + thread_id() / LANES, strip;
+    i64 part;
     int group;
-    find_row(a, task, &strip, &group);
+    find_row(a, block_id(), &part, &group);
     UNROLL
     for (int p = 0; p < PACKS; p++) {
         UNROLL
         for (int e = 0; e < VEC; e++)
             dweight[p][e] = dbias[p][e] = 0;
     }
-    i64 turns = (a.samples + a.strips - 1) / a.strips;
-    for (i64 turn = 0; turn < turns; turn++) {
-        i64 sample = turn * a.strips + strip;
-        bool live = sample < a.samples && strip < a.strips;
-        sample = live ? sample : 0;
+    for (i64 base = part * PER; base < a.samples; base += a.n_parts * PER) {
+        i64 sample = base + thread_id() / LANES;
+        bool live = sample < a.samples; /* the others take part in the sums */
+        sample = live ? sample : a.samples - 1;
         const T *from = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
         x.fetch(from);
         dy.fetch((const T *)a.dy + sample * a.dy_step + (i64)group * a.n);
@@ -240,37 +264,35 @@ template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(con
             }
         }
     }
-    i64 columns = (i64)a.groups * a.n, row = strip * columns + (i64)group * a.n;
-    R *parts = (R *)a.parts;
-    UNROLL
-    for (int p = 0; p < PACKS; p++) {
-        UNROLL
-        for (int e = 0; e < VEC; e++) {
-            if (parts && strip < a.strips && x.index(p) < a.n) {
-                parts[row + x.index(p) + e] = dweight[p][e];
-                parts[a.strips * columns + row + x.index(p) + e] = dbias[p][e];
-            }
-        }
+    if (a.parts) {
+        give_shares<VEC, PACKS, LANES, PER>(a, dweight, 0, part, group, room2);
+        give_shares<VEC, PACKS, LANES, PER>(a, dbias, 1, part, group, room2);
     }
 }
 
-/* Blocks of 32 columns; eight threads share one. y counts the arrays. */
+/* Blocks of 32 columns; 16 threads share one. y counts the arrays. */
 template <class T, class R> DEVICE void norm_sum(const norm_sum_args &a)
 {
-    SHARED R room[8][33];
+    SHARED R room[16][33];
     u32 x = thread_id() % 32, y = thread_id() / 32, array = block_id_y();
     T *out = (T *)(array ? a.out[1] : a.out[0]);
-    const R *parts = (const R *)a.parts + array * a.n_parts * a.columns;
     for (i64 base = (i64)block_id() * 32; out && base < a.columns; base += (i64)grid_blocks() * 32) {
         i64 column = base + x;
-        acc<R> sum = 0;
-        for (i64 p = y; p < a.n_parts && column < a.columns; p += 8)
-            sum += parts[p * a.columns + column];
+        const R *parts = (const R *)a.parts + array * a.n_parts * a.columns + (column < a.columns ? column : 0);
+        R sum = 0;
+        for (i64 p = y; p < a.n_parts; p += 64) {
+            R v[4]; /* on their way together */
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                v[i] = parts[(p + 16 * i < a.n_parts ? p + 16 * i : p) * a.columns];
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                sum += p + 16 * i < a.n_parts ? v[i] : (R)0;
+        }
         room[y][x] = sum;
         barrier();
-        UNROLL
-        for (int i = 1; i < 8; i++)
-            sum += y == 0 ? room[i][x] : (R)0;
+        for (int i = 1; i < 16 && y == 0; i++)
+            sum += room[i][x];
         if (y == 0 && column < a.columns)
             out[column] = put<T>(sum);
         barrier();

@@ -30,13 +30,14 @@ template <class R, int SUMS> struct few_sums {
     {
         const int DY = SUMS == SUMS_BOTH ? 2 : 0;
         f64 off = (f64)own - origin;
+        bool moved = off != 0; /* else an infinite sum would become NaN */
         if (SUMS != SUMS_DY) {
-            total[0] += s + k * off;
-            total[1] += q + off * (2 * (f64)s + k * off);
+            total[0] += moved ? s + k * off : (f64)s;
+            total[1] += moved ? q + off * (2 * (f64)s + k * off) : (f64)q;
         }
         if (SUMS != SUMS_X) {
             total[DY] += t;
-            total[DY + 1] += u + off * (f64)t;
+            total[DY + 1] += moved ? u + off * (f64)t : (f64)u;
         }
     }
 };
@@ -55,21 +56,20 @@ template <class T> DEVICE f64 plane_origin(const norm_planes_args &a, i64 plane)
 
 /* Up to four packs of a thread, STEP elements apart. */
 template <class T, int VEC, int SUMS, int STEP>
-DEVICE void measure_packs(const T *x, const T *dy, const T *weight, int n, f64 origin, f64 *total)
+DEVICE void measure_packs(const T *x, const T *dy, const T *weight, int n, bool centred, f64 origin, f64 *total)
 {
     typedef acc<T> R;
     pack<T, VEC> xs[4], ds[4], ws[4];
     UNROLL
-    for (int p = 0; p < 4; p++) {
-        if (p * STEP >= n)
-            continue;
-        xs[p] = load<VEC>(x + p * STEP);
+    for (int p = 0; p < 4; p++) { /* behind the end the first again: no branch between the loads */
+        int at = p * STEP < n ? p * STEP : 0;
+        xs[p] = load<VEC>(x + at);
         if (SUMS != SUMS_X)
-            ds[p] = load<VEC>(dy + p * STEP);
+            ds[p] = load<VEC>(dy + at);
         if (SUMS != SUMS_X && weight)
-            ws[p] = load<VEC>(weight + p * STEP);
+            ws[p] = load<VEC>(weight + at);
     }
-    few_sums<R, SUMS> few(get(xs[0].v[0]));
+    few_sums<R, SUMS> few(centred ? get(xs[0].v[0]) : (R)0);
     UNROLL
     for (int p = 0; p < 4; p++) {
         if (p * STEP >= n)
@@ -100,8 +100,8 @@ template <class T, int VEC, int SUMS, int LANES> DEVICE void norm_measure(const 
         const T *dy = (const T *)a.dy + plane * a.inner + begin;
         const T *weight = a.weight ? (const T *)a.weight + begin : (const T *)0;
         for (int at = lane * VEC; at < n; at += 4 * STEP)
-            measure_packs<T, VEC, SUMS, STEP>(x + at, dy + at, weight ? weight + at : weight, n - at, origin,
-                                              total);
+            measure_packs<T, VEC, SUMS, STEP>(x + at, dy + at, weight ? weight + at : weight, n - at, a.centred,
+                                              origin, total);
         UNROLL
         for (int i = 0; i < N; i++) {
             if constexpr (LANES <= WAVE)
@@ -135,18 +135,26 @@ template <class T, int SUMS> DEVICE void norm_columns(const norm_columns_args &a
     }
     for (i64 row = begin + ry; row < end && column < a.columns; row += 64) {
         const T *x = (const T *)a.x + column, *dy = (const T *)a.dy + column;
-        few_sums<R, SUMS> few(get(x[row * a.columns]));
+        T xs[8], ds[8];
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            i64 r = row + 8 * i < end ? row + 8 * i : row;
+            xs[i] = x[r * a.columns];
+            if (SUMS != SUMS_X)
+                ds[i] = dy[r * a.columns];
+        }
+        few_sums<R, SUMS> few(get(xs[0]));
         R dot = 0;
         UNROLL
         for (int i = 0; i < 8; i++) {
-            i64 r = row + 8 * i;
-            if (r >= end)
-                break;
-            R v = get(x[r * a.columns]), d = SUMS == SUMS_X ? (R)0 : get(dy[r * a.columns]);
+            if (row + 8 * i >= end)
+                continue;
+            R v = get(xs[i]), d = SUMS == SUMS_X ? (R)0 : get(ds[i]);
             few.add(v, d);
             if (SUMS == SUMS_ROWS) {
-                R mean = (R)a.rows[3 * r + 1], scale = (R)a.rows[3 * r + 2];
-                dot += d * ((v - mean) * scale + (R)((f64)mean - a.rows[3 * r + 1]) * scale);
+                const double *numbers = a.rows + 3 * (row + 8 * i);
+                R mean = (R)numbers[1], scale = (R)numbers[2];
+                dot += d * ((v - mean) * scale + (R)((f64)mean - numbers[1]) * scale);
             }
         }
         if (SUMS == SUMS_ROWS) {
@@ -208,7 +216,7 @@ template <class T> DEVICE void norm_finish_train(const norm_finish_args &a)
         f64 sum = family_sum(a, c, 0), squares = family_sum(a, c, 1), n = a.count;
         f64 mean = 0, var = 0, unbiased = 0, momentum = n > 0 ? a.momentum : 0;
         if (n > 0) {
-            f64 m2 = greater(squares - sum * sum / n, (f64)0) + (sum - sum);
+            f64 m2 = greater(squares - sum * sum / n, (f64)0); /* a NaN stays one */
             mean = (f64)get(((const T *)a.x)[c * a.origin_step]) + sum / n;
             var = m2 / n;
             unbiased = n > 1 ? m2 / (n - 1) : 0;
@@ -250,7 +258,7 @@ template <class T> DEVICE void row_numbers(const norm_finish_args &a, i64 row, f
     f64 sum = family_sum(a, row, 0), squares = family_sum(a, row, 1), share = sum * a.inverse_count;
     *origin = a.centred ? (f64)get(((const T *)a.x)[row * a.origin_step]) : 0;
     *mean = a.centred ? *origin + share : 0;
-    f64 m2 = a.centred ? greater(squares - sum * share, (f64)0) + (sum - sum) : squares;
+    f64 m2 = a.centred ? greater(squares - sum * share, (f64)0) : squares; /* a NaN stays one */
     *scale = 1 / m_sqrt(m2 * a.inverse_count + a.eps);
 }
 
@@ -351,7 +359,8 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
 template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_args &a)
 {
     typedef acc<T> R;
-    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
+    for (i64 i = global_thread() * VEC; i < a.count; i += global_threads() * VEC) {
+        i64 at = a.count - VEC - i; /* from the end, which caches have from the pass before */
         pack<T, VEC> x = load<VEC>((const T *)a.x + at), dy, y;
         if (GRAD)
             dy = load<VEC>((const T *)a.dy + at);
@@ -359,7 +368,7 @@ template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_a
         plane_numbers<R> m = numbers_of<R>(a, plane);
         UNROLL
         for (int e = 0; e < VEC; e++, place++) {
-            if (place == a.inner) {
+            if (!a.whole && place == a.inner) {
                 place = 0;
                 m = numbers_of<R>(a, ++plane);
             }

@@ -4,7 +4,11 @@
 
 #include "types.h"
 
-enum { WK_ORDER_DIGITS = 256, WK_ORDER_TILE = 4096 /* pairs of a block */ };
+enum {
+    WK_ORDER_DIGITS = 256,
+    WK_ORDER_TILE = 4096, /* pairs of a block */
+    WK_ORDER_FEW = 8192,  /* that one block orders by itself */
+};
 
 typedef struct {
     const u32 *keys, *places;
@@ -12,7 +16,8 @@ typedef struct {
     u32 *counts; /* [digit][block]: how many of the block's keys have the digit; then where they go */
     i64 n;
     u32 blocks;
-    i32 shift; /* of the digit in the key */
+    i32 shift;  /* of the digit in the key */
+    i32 passes; /* of the kernel that does all of them */
 } order_args;
 
 #endif

@@ -4,7 +4,7 @@
 #include "device.h"
 #include "order.h"
 
-DEVICE u32 digit_of(const order_args &a, u32 key) { return key >> a.shift & (WK_ORDER_DIGITS - 1); }
+DEVICE u32 digit_of(u32 key, i32 shift) { return key >> shift & (WK_ORDER_DIGITS - 1); }
 
 template <int THREADS> DEVICE void order_count(const order_args &a)
 {
@@ -15,7 +15,7 @@ template <int THREADS> DEVICE void order_count(const order_args &a)
         barrier();
         i64 begin = (i64)block * WK_ORDER_TILE, end = lesser(begin + WK_ORDER_TILE, a.n);
         for (i64 i = begin + thread_id(); i < end; i += THREADS)
-            atomic_add(&counts[digit_of(a, a.keys[i])], 1);
+            atomic_add(&counts[digit_of(a.keys[i], a.shift)], 1);
         barrier();
         a.counts[(i64)thread_id() * a.blocks + block] = counts[thread_id()];
         barrier();
@@ -47,22 +47,47 @@ template <int THREADS> DEVICE void order_sum(const order_args &a)
     }
 }
 
-/* A wave keeps a part of the tile to itself and walks it in order, so that equal digits stay in order. */
+/* Counts the digits of keys [begin, end) in `counts`, which the wave has to itself. */
+DEVICE void count_part(const u32 *keys, i64 begin, i64 end, i32 shift, u32 *counts)
+{
+    for (i64 i = begin + lane_id(); i < end; i += WAVE)
+        atomic_add(&counts[digit_of(keys[i], shift)], 1);
+}
+
+/* Moves the pairs [begin, end) of the wave, in order, so that equal digits stay in order. to: where the wave's next
+ * pair of each digit goes. Every lane of the wave takes part. */
+DEVICE void move_part(const u32 *keys, const u32 *places, u32 *to_keys, u32 *to_places, i64 begin, i64 end, i32 shift,
+                      u32 *to)
+{
+    for (i64 first = begin; first < end; first += WAVE) {
+        i64 i = first + lane_id();
+        bool valid = i < end;
+        u32 key = valid ? keys[i] : 0, place = valid ? places[i] : 0;
+        u32 digit = digit_of(key, shift);
+        u64 same = wave_match<8>(digit, valid), lower = same & lanes_below();
+        u32 target = to[digit] + count_bits(lower);
+        wave_sync();
+        if (valid && !lower)
+            to[digit] += count_bits(same);
+        wave_sync();
+        if (valid) {
+            to_keys[target] = key;
+            to_places[target] = place;
+        }
+    }
+}
+
 template <int THREADS> DEVICE void order_move(const order_args &a)
 {
     const int WAVES = THREADS / WAVE, PART = WK_ORDER_TILE / WAVES;
     SHARED u32 to[WAVES][WK_ORDER_DIGITS];
     for (u32 block = block_id(); block < a.blocks; block += grid_blocks()) {
-        i64 begin = (i64)block * WK_ORDER_TILE + wave_id() * PART;
-        u32 *mine = to[wave_id()];
+        i64 begin = (i64)block * WK_ORDER_TILE + wave_id() * PART, end = lesser(begin + PART, a.n);
         UNROLL
         for (int w = 0; w < WAVES; w++)
             to[w][thread_id()] = 0;
         barrier();
-        for (int k = lane_id(); k < PART; k += WAVE) {
-            if (begin + k < a.n)
-                atomic_add(&mine[digit_of(a, a.keys[begin + k])], 1);
-        }
+        count_part(a.keys, begin, end, a.shift, to[wave_id()]);
         barrier();
         u32 at = a.counts[(i64)thread_id() * a.blocks + block];
         UNROLL
@@ -72,21 +97,56 @@ template <int THREADS> DEVICE void order_move(const order_args &a)
             at += count;
         }
         barrier();
-        for (int k = lane_id(); k < PART; k += WAVE) {
-            bool valid = begin + k < a.n;
-            u32 key = valid ? a.keys[begin + k] : 0, place = valid ? a.places[begin + k] : 0;
-            u32 digit = digit_of(a, key);
-            u64 same = wave_match<8>(digit, valid), lower = same & lanes_below();
-            u32 target = mine[digit] + count_bits(lower);
-            wave_sync();
-            if (valid && !lower)
-                mine[digit] += count_bits(same);
-            wave_sync();
-            if (valid) {
-                a.to_keys[target] = key;
-                a.to_places[target] = place;
+        move_part(a.keys, a.places, a.to_keys, a.to_places, begin, end, a.shift, to[wave_id()]);
+        barrier();
+    }
+}
+
+/* All passes by one block, for few pairs; the result lies in the one or the other place, as the number of passes has
+ * it. */
+template <int THREADS> DEVICE void order_few(const order_args &a)
+{
+    const int WAVES = THREADS / WAVE;
+    SHARED u32 to[WAVES][WK_ORDER_DIGITS];
+    SHARED u32 sums[WK_ORDER_DIGITS];
+    u32 t = thread_id(), part = (u32)(a.n + THREADS - 1) / THREADS * WAVE;
+    i64 begin = lesser((i64)wave_id() * part, a.n), end = lesser(begin + part, a.n);
+    u32 *keys = (u32 *)a.keys, *places = (u32 *)a.places, *to_keys = a.to_keys, *to_places = a.to_places;
+    for (i32 pass = 0; pass < a.passes; pass++) {
+        for (u32 k = t; k < WAVES * WK_ORDER_DIGITS; k += THREADS)
+            to[0][k] = 0;
+        barrier();
+        count_part(keys, begin, end, pass * 8, to[wave_id()]);
+        barrier();
+        u32 total = 0;
+        if (t < WK_ORDER_DIGITS) {
+            for (int w = 0; w < WAVES; w++)
+                total += to[w][t];
+            sums[t] = total;
+        }
+        barrier();
+        for (u32 step = 1; step < WK_ORDER_DIGITS; step *= 2) {
+            u32 add = t >= step && t < WK_ORDER_DIGITS ? sums[t - step] : 0;
+            barrier();
+            if (t < WK_ORDER_DIGITS)
+                sums[t] += add;
+            barrier();
+        }
+        if (t < WK_ORDER_DIGITS) {
+            u32 at = sums[t] - total;
+            for (int w = 0; w < WAVES; w++) {
+                u32 count = to[w][t];
+                to[w][t] = at;
+                at += count;
             }
         }
         barrier();
+        move_part(keys, places, to_keys, to_places, begin, end, pass * 8, to[wave_id()]);
+        barrier();
+        u32 *k = keys, *p = places;
+        keys = to_keys;
+        places = to_places;
+        to_keys = k;
+        to_places = p;
     }
 }

@@ -28,13 +28,15 @@ DEVICE i32 counted(const pool_dim &d, i32 o, bool exclude_pad)
     return (end < last ? end : last) - start;
 }
 
-/* A sum, or the maximum so far and its place in the plane. */
+/* MAX 0: a sum; 1: the maximum so far and its place in the plane; 2: the maximum alone. */
 template <class A, int MAX> struct fold {
     A value;
     u32 place;
     MEMBER void take(A v, u32 at, bool first_nan)
     {
-        if (MAX) {
+        if (MAX == 2) {
+            value = max_nan(value, v);
+        } else if (MAX) {
             bool larger = v > value || (v != v && !(first_nan && value != value));
             value = larger ? v : value;
             place = larger ? at : place;
@@ -66,7 +68,7 @@ DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fo
         v /= (acc<T>)((i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
     if (a.y.p)
         ((T *)a.y.p)[at] = put<T>(v);
-    if (MAX && a.indices.p)
+    if (MAX == 1 && a.indices.p)
         ((u32 *)a.indices.p)[at] = f.place;
 }
 
@@ -83,15 +85,18 @@ DEVICE fold<acc<T>, MAX> fold_window(const pool_args &a, const T *x, i32 oh, i32
         return f;
     }
     i32 top = oh * a.h.stride - a.h.padding, left = ow * a.w.stride - a.w.padding;
-    UNROLL
-    for (int i = 0; i < K; i++) {
-        i32 r = top + i;
+    if (rows.end - rows.begin == K && cols.end - cols.begin == K) { /* nothing to look out for: most windows */
+        const T *from = x + top * a.x.row + left;
         UNROLL
-        for (int j = 0; j < K; j++) {
-            i32 q = left + j;
-            if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
-                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
-        }
+        for (int i = 0; i < K * K; i++)
+            f.take(get(from[i / K * a.x.row + i % K]), (u32)((top + i / K) * a.w.in + left + i % K), false);
+        return f;
+    }
+    UNROLL
+    for (int i = 0; i < K * K; i++) {
+        i32 r = top + i / K, q = left + i % K;
+        if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
+            f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
     }
     return f;
 }

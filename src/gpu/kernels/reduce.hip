@@ -37,7 +37,6 @@ FOLD(sum, 0, x, add(v, t), v)
 FOLD(mean, 0, x, add(v, t), v / count)
 FOLD(norm1, 0, abs_of(x), add(v, t), v)
 FOLD(norm2, 0, x *x, add(v, t), m_sqrt(v))
-FOLD(prod, 1, x, multiply(v, t), v)
 FOLD(min, infinity<A>(), x, min_nan(v, t), v)
 FOLD(max, smallest<A>(), x, max_nan(v, t), v)
 FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
@@ -92,23 +91,41 @@ EXTREME(min, infinity<A>(), x, <)
 EXTREME(max, smallest<A>(), x, >)
 EXTREME(amax, 0, abs_of(x), >)
 
+/* Products are kept in double: the error of each step stays in the result, and parts may leave the range of float. */
+template <class A> struct product_of {
+    typedef f64 type;
+};
+template <> struct product_of<i64> {
+    typedef i64 type;
+};
+struct r_prod {
+    template <class A> struct state {
+        typename product_of<A>::type v;
+        MEMBER void start() { v = 1; }
+        MEMBER void take(A x, u32) { v = multiply(v, (typename product_of<A>::type)x); }
+        MEMBER void merge(const state &b) { v = multiply(v, b.v); }
+        MEMBER A y(A) const { return (A)v; }
+        MEMBER void put_z(void *, i64) const {}
+    };
+};
+
 /* The product of what is not 0, and how many are. */
 struct r_prod_others {
     template <class A> struct state {
-        A v, zeros;
+        f64 v, zeros;
         MEMBER void start() { v = 1, zeros = 0; }
         MEMBER void take(A x, u32)
         {
             v *= x == 0 ? 1 : x;
-            zeros += (A)(x == 0);
+            zeros += x == 0;
         }
         MEMBER void merge(const state &b)
         {
             v *= b.v;
             zeros += b.zeros;
         }
-        MEMBER A y(A) const { return v; }
-        MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = zeros; }
+        MEMBER A y(A) const { return (A)v; }
+        MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = (A)zeros; }
     };
 };
 
@@ -138,9 +155,6 @@ struct r_var {
 
 /* The sum of exp(x - top), top being the largest x so far. It starts below every number but -infinity, so that no
  * difference of infinities comes up. */
-template <class A> MEMBER A lowest();
-template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
-template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
 #define SUM_EXP(name, result, beside) \
     struct r_##name { \
         template <class A> struct state { \

@@ -1,53 +1,11 @@
-/* softmax.hip: softmax and its gradient, in one pass over memory: a line lies in the registers of the threads that
- * share it. */
+/* softmax.hip: softmax and its gradient, in one pass over memory where a line fits into the registers of the threads
+ * that share it. */
+#include "lines.hip"
 #include "map.hip"
 #include "softmax.h"
 #include "walk.hip"
 
 enum { ACCURATE, FAST, LOG }; /* wk_softmax_mode */
-
-/* Over the `group` threads of a line; every one of them gets the result. */
-template <class OP, int THREADS, class A> DEVICE A line_reduce(A v, u32 group)
-{
-    SHARED A room[THREADS / 32];
-    if (group > WAVE)
-        return block_reduce<OP, THREADS>(v, room);
-    for (u32 m = group / 2; m; m /= 2)
-        v = OP::run(v, shuffle_xor(v, m));
-    return v;
-}
-
-/* A thread's packs of a line, every group-th; `none` stands where the line has ended. */
-template <int VEC, int KEEP, class T, class A>
-DEVICE void fetch_line(A (*v)[VEC], const T *line, u32 at, u32 group, u32 steps, A none)
-{
-    pack<T, VEC> p[KEEP];
-    UNROLL
-    for (int k = 0; k < KEEP; k++) {
-        if (at + k * group < steps)
-            p[k] = load<VEC>(line + (i64)(at + k * group) * VEC);
-    }
-    UNROLL
-    for (int k = 0; k < KEEP; k++) {
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            v[k][i] = at + k * group < steps ? get(p[k].v[i]) : none;
-    }
-}
-
-template <int VEC, int KEEP, class T, class A>
-DEVICE void store_line(A (*v)[VEC], T *line, u32 at, u32 group, u32 steps)
-{
-    UNROLL
-    for (int k = 0; k < KEEP; k++) {
-        pack<T, VEC> p;
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            p.v[i] = put<T>(v[k][i]);
-        if (at + k * group < steps)
-            store<VEC>(line + (i64)(at + k * group) * VEC, p);
-    }
-}
 
 template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(const softmax_args &a)
 {
@@ -100,6 +58,58 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
             y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
         }
         store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
+    }
+}
+
+/* ---- lines that do not fit: read twice by their block, the second time from the cache ---- */
+
+template <class T, int VEC, int THREADS> DEVICE void softmax_stream(const softmax_args &a)
+{
+    typedef acc<T> A;
+    const int ahead = ahead_of<T, VEC>::packs;
+    for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
+        walk_offsets to = walk_to(a.kept, line);
+        A v[ahead][VEC], top, sum;
+        line_sum_exp<VEC, THREADS>((const T *)a.x + to.x, (u32)a.steps, a.mode != FAST, &top, &sum);
+        A scale = 1 / sum, shift = m_log(sum);
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++) {
+                A x = v[j / VEC][j % VEC] - top;
+                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp(x) * scale;
+            }
+            store_line<VEC, ahead>(v, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
+        }
+    }
+}
+
+template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const softmax_args &a)
+{
+    typedef acc<T> A;
+    const int ahead = ahead_of<T, VEC>::packs / 2;
+    for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
+        walk_offsets to = walk_to(a.kept, line);
+        const T *from = (const T *)a.dy + walk_to(a.kept_dy, line).x;
+        A y[ahead][VEC], dy[ahead][VEC], sum = 0;
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(y, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            fetch_line<VEC, ahead>(dy, from, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++)
+                sum += a.mode == LOG ? dy[j / VEC][j % VEC] : y[j / VEC][j % VEC] * dy[j / VEC][j % VEC];
+        }
+        sum = line_reduce<op_sum, THREADS>(sum, THREADS);
+        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(y, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
+            fetch_line<VEC, ahead>(dy, from, at, THREADS, (u32)a.steps, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++) {
+                A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
+                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+            }
+            store_line<VEC, ahead>(y, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
+        }
     }
 }
 
