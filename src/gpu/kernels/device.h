@@ -33,8 +33,8 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define UNROLL_BY_4 _Pragma("unroll 4")
 #define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
-#define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
