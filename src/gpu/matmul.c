@@ -11,6 +11,16 @@ static const wk_kernel columns_kernel = {"matmul", "matmul_columns", "matmul_arg
                                          256,      .types = 2,       .ints = 2};
 static const wk_kernel finish_kernel = {"matmul", "matmul_finish", "matmul_finish_args", 256, .types = 2};
 
+bool wk_gpu_has_matrix(const wk_gpu *g)
+{
+    static const char *const with[] = {"gfx90a", "gfx94", "gfx95", "gfx11", "gfx12", "sm_8", "sm_9", "sm_1"};
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        if (strncmp(g->facts.arch, with[i], strlen(with[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* A product on its way to a kernel. */
 typedef struct {
     matmul_args g;

@@ -103,7 +103,8 @@ static wk_status run_windows(const wk_call *c, plan *p)
     }
     int k = h->kernel == w->kernel && w->kernel <= 3 && w->kernel > 1 ? (int)w->kernel : 0;
     p->a.walk.rows = wk_planes_rows(p->s.planes * h->out * w->out, h->out);
-    return run_planes(c, p, &pool_windows, WK_INSTANCE(.t = {t}, .i = {p->max, (short)k}),
+    short fold = !p->max ? 0 : p->a.indices.p ? 1 : 2;
+    return run_planes(c, p, &pool_windows, WK_INSTANCE(.t = {t}, .i = {fold, (short)k}),
                       (h->out + p->a.walk.rows - 1) / p->a.walk.rows, w->out, 1);
 }
 

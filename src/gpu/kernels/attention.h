@@ -24,7 +24,7 @@ enum {
 typedef struct {
     const void *data;
     i64 b, h, s, d;
-    i32 wide; /* four neighbours of a row may be read at once */
+    i32 wide; /* neighbours of a row that may be read at once: 1, 4 or 8 */
 } attn_view;
 
 /* Sequences laid end to end: where each begins in q and in k. u32 or i32. */

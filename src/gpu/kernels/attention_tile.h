@@ -86,7 +86,7 @@ template <class T> struct source {
     const T *base;
     i64 h, s, d;
     u32 n, per;
-    bool wide;
+    int wide;
     MEMBER const T *row(u32 r) const
     {
         if (r >= n)
@@ -99,23 +99,17 @@ template <class T> struct source {
 template <class T> DEVICE source<T> queries_of(const attn_args &a, const attn_view &v, const unit &u)
 {
     i64 first = (i64)u.head * a.group;
-    return {(const T *)v.data + u.batch * v.b + first * v.h + u.q0 * v.s,
-            v.h,
-            v.s,
-            v.d,
-            u.rows,
-            u.s,
-            v.wide != 0};
+    return {(const T *)v.data + u.batch * v.b + first * v.h + u.q0 * v.s, v.h, v.s, v.d, u.rows, u.s, v.wide};
 }
 template <class T> DEVICE source<T> keys_of(const attn_view &v, const unit &u)
 {
-    return {(const T *)v.data + u.batch * v.b + u.head * v.h + u.k0 * v.s, 0, v.s, v.d, u.t, 0, v.wide != 0};
+    return {(const T *)v.data + u.batch * v.b + u.head * v.h + u.k0 * v.s, 0, v.s, v.d, u.t, 0, v.wide};
 }
 
 /* Four elements of a row from column c on, zeros beyond its width. */
 template <class T> DEVICE void four_of(const T *row, const source<T> &from, int c, int width, acc<T> *v)
 {
-    if (row && from.wide && c + 3 < width) {
+    if (row && from.wide >= 4 && c + 3 < width) {
         pack<T, 4> four = load<4>(row + c);
         UNROLL
         for (int j = 0; j < 4; j++)

@@ -33,6 +33,7 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
 #define ROLLED _Pragma("unroll 1")
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
@@ -381,6 +382,23 @@ WK_BUILTIN1(floor)
 WK_BUILTIN1(ceil)
 WK_BUILTIN1(trunc)
 
+/* Right but for a unit or two in the last place; not for tiny numbers. */
+#ifdef WK_AMD
+DEVICE f32 fast_sqrt(f32 x) { return __builtin_amdgcn_sqrtf(x); }
+DEVICE f32 fast_rsqrt(f32 x) { return __builtin_amdgcn_rsqf(x); }
+#else
+DEVICE f32 fast_sqrt(f32 x)
+{
+    asm("sqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+DEVICE f32 fast_rsqrt(f32 x)
+{
+    asm("rsqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+#endif
+
 template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
@@ -393,6 +411,20 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 /* A NaN among the two is the result. */
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
+#ifdef WK_NVIDIA /* one instruction from sm_80 on */
+DEVICE f32 min_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+DEVICE f32 max_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+#endif
 
 /* 1 / x, off by at most one in the last place where that is much cheaper. */
 DEVICE f64 m_recip(f64 x) { return 1 / x; }

@@ -28,13 +28,15 @@ DEVICE i32 counted(const pool_dim &d, i32 o, bool exclude_pad)
     return (end < last ? end : last) - start;
 }
 
-/* A sum, or the maximum so far and its place in the plane. */
+/* MAX 0: a sum; 1: the maximum so far and its place in the plane; 2: the maximum alone. */
 template <class A, int MAX> struct fold {
     A value;
     u32 place;
     MEMBER void take(A v, u32 at, bool first_nan)
     {
-        if (MAX) {
+        if (MAX == 2) {
+            value = max_nan(value, v);
+        } else if (MAX) {
             bool larger = v > value || (v != v && !(first_nan && value != value));
             value = larger ? v : value;
             place = larger ? at : place;
@@ -67,7 +69,7 @@ DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fo
                               : (i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
     if (a.y.p)
         ((T *)a.y.p)[at] = put<T>(v);
-    if (MAX && a.indices.p)
+    if (MAX == 1 && a.indices.p)
         ((u32 *)a.indices.p)[at] = f.place;
 }
 
