@@ -231,7 +231,7 @@ static int pick_shape(const wk_call *c, const extent *e)
 static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
 {
     enum { MOST_BYTES = 1 << 28 };
-    int64_t want = (shape == LARGE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
+    int64_t want = (shape >= MIDDLE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
     int64_t most = smaller(most_splits(e, shape), MOST_BYTES / 8 / larger(total, 1));
     return larger(smaller(want / larger(tiles_of(e, shape), 1), most), 1);
 }
