@@ -276,6 +276,10 @@ static void plan_sample(wk_device *device, const char *impl, const char *text, w
         status = wk_call_run(&s.call);
         wk_force_impl(NULL);
     }
+    for (int i = 0; i < WK_MAX_IN && status == WK_OK; i++) { /* a check looks at the inputs on the host */
+        if (s.in[i] && !wk_to(s.in[i], wk_cpu()))
+            status = wk_error_status();
+    }
     if (status == WK_OK) {
         r->passed++;
     } else if (status == WK_ERR_UNSUPPORTED) {
