@@ -20,8 +20,8 @@
     X(device_h, "device.h") \
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
-    X(attention_tile_h, "attention_tile.h") \
     X(attention_matrix_h, "attention_matrix.h") \
+    X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
@@ -51,6 +51,7 @@
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
+    X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
@@ -63,6 +64,7 @@
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
     X(matmul_hip, "matmul.hip") \
+    X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \

@@ -207,7 +207,7 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[3,20,13,14] weight=T[24,20,3,3] padding=1", "x=T[2,8,16,16] weight=T[16,8,4,4] stride=4",
         "x=T[0,3,5,5] weight=T[2,3,3,3]", "x=T[1,3,5,5] weight=T[0,3,3,3]",
         "x=T[1,2,1,9] weight=T[2,2,3,2] padding=5,0", "x=T[1,2,3,3]:special weight=T[2,2,2,2]",
-        "x=T[1,2,260,130] weight=T[2,1,3,3] groups=2 padding=1 bias=T[2]",
+        "x=T[1,2,260,130] weight=T[2,1,2,3] groups=2 padding=1 bias=T[2]",
         "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
@@ -231,7 +231,7 @@ SAMPLES(conv_transpose1d_samples, "x=T[2,3,5] weight=T[3,4,3] bias=T[4]",
         "x=T[1,2,5] weight=T[2,2,2] dilation=4 stride=2 output_padding=3", "x=T[0,2,3] weight=T[2,2,2]",
         "x=T[1,0,3] weight=T[0,2,2] bias=T[2]", "x=T[1,2,0] weight=T[2,3,4] stride=2 padding=1",
         "x=T[1,2,0] weight=T[2,3,5] bias=T[3]", "x=T[1,24,150] weight=T[24,20,4] stride=2 padding=1",
-        "x=T[1,28,140] weight=T[28,66,8] stride=2 padding=3 bias=T[66]");
+        "x=T[1,32,140] weight=T[32,66,16] stride=4 padding=6 bias=T[66]");
 SAMPLES(conv_transpose1d_errors, "x=T[1,2,5] ! weight", "x=T[1,2] weight=T[2,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2,2] ! weight", "x=T[1,3,5] weight=T[3,2,2] groups=2 ! groups",
         "x=T[1,2,5] weight=T[2,2,2] padding=4 ! output size",
@@ -274,7 +274,8 @@ SAMPLES(conv2d_data_errors, "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,7,8 
         "dy=T[2,5,7] weight=T[5,3,3,3] padding=1 input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,2,8 ! padded");
 SAMPLES(conv3d_data_samples, "dy=T[2,4,5,5,6] weight=T[4,3,2,3,3] padding=1 input_size=2,3,4,5,6",
-        "dy=T[1,6,3,5,3] weight=T[6,2,3,2,3] groups=2 stride=2,1,2 padding=1,0,1 input_size=1,4,5,6,5");
+        "dy=T[1,6,3,5,3] weight=T[6,2,3,2,3] groups=2 stride=2,1,2 padding=1,0,1 input_size=1,4,5,6,5",
+        "dy=T[1,3,4,6,6] weight=T[3,1,3,3,3] groups=3 padding=1 input_size=1,3,4,6,6");
 SAMPLES(conv3d_data_errors, "dy=T[2,4,5,5,6] weight=T[4,3,2,3,3] padding=1 input_size=2,3,4,5,7 ! dy");
 SAMPLES(conv_transpose1d_data_samples, "dy=T[2,4,7] weight=T[3,4,3] input_size=2,3,5",
         "dy=T[1,6,12] weight=T[4,3,4] groups=2 stride=2 padding=1 input_size=1,4,6",
@@ -308,7 +309,8 @@ SAMPLES(conv2d_weight_samples, "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size
 SAMPLES(conv2d_weight_errors, "x=T[2,3,7,8] dy=T[2,5,7,8] kernel_size=5,3,3,3 ! dy",
         "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size=5,2,3,3 ! kernel_size");
 SAMPLES(conv3d_weight_samples, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,3",
-        "x=T[1,4,5,6,5] dy=T[1,6,3,5,3] groups=2 stride=2,1,2 padding=1,0,1 kernel_size=6,2,3,2,3");
+        "x=T[1,4,5,6,5] dy=T[1,6,3,5,3] groups=2 stride=2,1,2 padding=1,0,1 kernel_size=6,2,3,2,3",
+        "x=T[1,3,4,6,6] dy=T[1,3,4,6,6] groups=3 padding=1 kernel_size=3,1,3,3,3");
 SAMPLES(conv3d_weight_errors, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,4 ! dy");
 SAMPLES(conv_transpose1d_weight_samples, "x=T[2,3,5] dy=T[2,4,7] kernel_size=3,4,3",
         "x=T[1,4,6] dy=T[1,6,12] groups=2 stride=2 padding=1 kernel_size=4,3,4",

@@ -20,6 +20,9 @@ enum {
     WK_MASK_F32
 }; /* u8; added, of the data's dtype; added, f32 */
 
+/* What a block of the gradients owns rows of: dq, dk or dv. */
+enum { WK_GRAD_Q, WK_GRAD_K, WK_GRAD_V };
+
 /* A tensor of [batch, heads, rows, width]; strides in elements. */
 typedef struct {
     const void *data;

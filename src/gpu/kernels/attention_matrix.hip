@@ -114,20 +114,21 @@ template <class T, int D> DEVICE void matrix_store(const attn_args &a, const uni
     }
 }
 
-template <class T, int D, int PLAIN> DEVICE void matrix_block(const attn_args &a, const unit &u)
+template <class T, int D, int PLAIN, int PARTS> DEVICE void matrix_block(const attn_args &a, const unit &u)
 {
     typedef matrix_tile<D> M;
-    SHARED alignas(16) T room[M::others * M::pitch + D * M::turned], weights[64 * M::turned];
-    static_assert(sizeof room >= sizeof(T) * 64 * M::pitch, "the queries go there first");
-    T *keys = room, *values = room + M::others * M::pitch;
+    SHARED alignas(16) T room[M::others * M::pitch + D * M::turned], weights[PARTS * 64 * M::turned];
+    SHARED alignas(16) T kept[M::kept];
+    static_assert(!M::resident || sizeof room >= sizeof(T) * 64 * M::pitch, "the queries go there first");
+    T *queries = M::resident ? room : kept, *keys = room, *values = room + M::others * M::pitch;
     source<T> qs = queries_of<T>(a, a.q, u), ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     u32 row0 = u.first + wave_id() * 16;
     int lo, hi;
     owners<T, D> q;
     running_rows<D> r = {};
-    stage<T, D>(qs, u.first, 64, a.d, room);
+    stage<T, D>(qs, u.first, 64, a.d, queries);
     barrier();
-    q.take(room);
+    q.take(queries);
     UNROLL
     for (int k = 0; k < MMA_SLOTS; k++) {
         query one = query_of(a, u, row0 + mma_row(k));
@@ -149,20 +150,20 @@ template <class T, int D, int PLAIN> DEVICE void matrix_block(const attn_args &a
         matrix_soften<D>(s, &r);
         if (!PLAIN && a.drop_below)
             matrix_drop<T, D>(a, u, row0, k0, s);
-        keep_matrix<T, D>(s, weights);
-        matrix_add<T, D>(weights, values, a.dv, r.out);
+        keep_matrix<T, D, PARTS>(s, weights);
+        matrix_add<T, D, PARTS>(weights, values, a.dv, r.out);
     }
     matrix_store<T, D>(a, u, row0, &r);
     barrier();
 }
 
 /* Blocks: x over units and their blocks of 64 rows, z over splits of the keys; four waves each. PLAIN: no mask,
- * no cap, no dropout. */
-template <class T, int D, int PLAIN> DEVICE void attn_matrix(const attn_args &a)
+ * no cap, no dropout. PARTS: of the weights, see keep_matrix. */
+template <class T, int D, int PLAIN, int PARTS> DEVICE void attn_matrix(const attn_args &a)
 {
     for (u32 id = block_id(); id < (u32)a.blocks * (u32)a.units; id += grid_blocks()) {
         unit u;
         if (find_unit(a, id, &u))
-            matrix_block<T, D, PLAIN>(a, u);
+            matrix_block<T, D, PLAIN, PARTS>(a, u);
     }
 }

@@ -166,6 +166,14 @@ DEVICE void keys_of_rows(const attn_args &a, const unit &u, u32 first, u32 last,
     keys_seen(a, u, one_head ? last % u.s : u.s - 1, &none, hi);
 }
 
+/* Whether some query of a tile sees some of the keys that the block owns. */
+DEVICE bool meet(const attn_args &a, const unit &u, u32 row, int others)
+{
+    int lo, hi;
+    keys_of_rows(a, u, row, row + others - 1, &lo, &hi);
+    return hi > (int)u.first && lo < (int)u.first + WK_ATTN_ROWS;
+}
+
 /* ---- scores ---- */
 
 template <class T> DEVICE acc<T> mask_at(const attn_args &a, i64 at)
@@ -224,7 +232,7 @@ DEVICE void dot_rows(const source<T> &a, u32 a0, const source<T> &b, u32 b0, int
             four_of(pa, a, c0 + WK_ATTN_STEP + c, width, va);
             four_of(pb, b, c0 + WK_ATTN_STEP + c, width, vb);
         }
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++)
             UNROLL
         for (int i = 0; i < 4; i++)
@@ -264,7 +272,7 @@ DEVICE void add_rows(const source<T> &b, u32 b0, int n, int col, int width, acc<
                 tile[k][c + j] = v[j];
         }
         barrier();
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++) {
             A w[4];
             UNROLL

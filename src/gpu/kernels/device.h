@@ -33,7 +33,8 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
-#define ROLLED _Pragma("unroll 1")
+#define UNROLL_BY_4 _Pragma("unroll 4")
+#define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
@@ -380,6 +381,23 @@ WK_BUILTIN1(fabs)
 WK_BUILTIN1(floor)
 WK_BUILTIN1(ceil)
 WK_BUILTIN1(trunc)
+
+/* Right but for a unit or two in the last place; not for tiny numbers. */
+#ifdef WK_AMD
+DEVICE f32 fast_sqrt(f32 x) { return __builtin_amdgcn_sqrtf(x); }
+DEVICE f32 fast_rsqrt(f32 x) { return __builtin_amdgcn_rsqf(x); }
+#else
+DEVICE f32 fast_sqrt(f32 x)
+{
+    asm("sqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+DEVICE f32 fast_rsqrt(f32 x)
+{
+    asm("rsqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+#endif
 
 template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }

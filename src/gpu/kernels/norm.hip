@@ -56,8 +56,8 @@ template <class R> struct row_stats {
     R mean, scale, shift;
 };
 
-/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those from
- * the row's first one in double: no large mean and no outlier costs accuracy. */
+/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those
+ * from the row's first one in double: no large mean and no outlier costs accuracy. */
 template <class T, int VEC, int PACKS, int LANES>
 DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
                                   f64 *room)

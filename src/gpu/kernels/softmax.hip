@@ -113,6 +113,86 @@ template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const s
     }
 }
 
+/* ---- short lines side by side: a thread keeps VEC neighbouring ones ---- */
+
+template <int VEC, int KEEP, class T, class A>
+DEVICE void fetch_columns(A (*v)[VEC], const T *x, i64 step, i32 n, A none)
+{
+    pack<T, VEC> p[KEEP];
+    UNROLL
+    for (int k = 0; k < KEEP; k++, x += step) {
+        if (k < n)
+            p[k] = load<VEC>(x);
+    }
+    UNROLL
+    for (int j = 0; j < KEEP * VEC; j++)
+        v[j / VEC][j % VEC] = j / VEC < n ? get(p[j / VEC].v[j % VEC]) : none;
+}
+
+template <int VEC, int KEEP, class T, class A> DEVICE void store_columns(A (*v)[VEC], T *y, i64 step, i32 n)
+{
+    UNROLL
+    for (int k = 0; k < KEEP; k++, y += step) {
+        pack<T, VEC> p;
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            p.v[i] = put<T>(v[k][i]);
+        if (k < n)
+            store<VEC>(y, p);
+    }
+}
+
+template <class T, int VEC, int KEEP> DEVICE void softmax_columns(const softmax_args &a)
+{
+    typedef acc<T> A;
+    for (i64 at = global_thread(); at < a.lines; at += global_threads()) {
+        walk_offsets to = walk_to(a.kept, at);
+        A v[KEEP][VEC];
+        fetch_columns<VEC, KEEP>(v, (const T *)a.x + to.x, a.step_x, a.steps, smallest<A>());
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A top = smallest<A>(), sum = 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                top = max_nan(top, v[k][i]);
+            top = a.mode == FAST ? 0 : top;
+            UNROLL
+            for (int k = 0; k < KEEP; k++) {
+                A x = v[k][i] - top, e = m_exp(x);
+                sum += e;
+                v[k][i] = a.mode == LOG ? x : e;
+            }
+            A scale = a.mode == LOG ? 1 : 1 / sum, shift = a.mode == LOG ? m_log(sum) : 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                v[k][i] = v[k][i] * scale - shift;
+        }
+        store_columns<VEC, KEEP>(v, (T *)a.y + to.y, a.step_y, a.steps);
+    }
+}
+
+template <class T, int VEC, int KEEP> DEVICE void softmax_back_columns(const softmax_args &a)
+{
+    typedef acc<T> A;
+    for (i64 at = global_thread(); at < a.lines; at += global_threads()) {
+        walk_offsets to = walk_to(a.kept, at);
+        A y[KEEP][VEC], dy[KEEP][VEC];
+        fetch_columns<VEC, KEEP>(y, (const T *)a.x + to.x, a.step_x, a.steps, (A)0);
+        fetch_columns<VEC, KEEP>(dy, (const T *)a.dy + walk_to(a.kept_dy, at).x, a.step_dy, a.steps, (A)0);
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A sum = 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                sum += a.mode == LOG ? dy[k][i] : y[k][i] * dy[k][i];
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                y[k][i] = a.mode == LOG ? dy[k][i] - m_exp(y[k][i]) * sum : y[k][i] * (dy[k][i] - sum);
+        }
+        store_columns<VEC, KEEP>(y, (T *)a.y + to.y, a.step_y, a.steps);
+    }
+}
+
 /* ---- elementwise, from what a reduction has found: lines that do not fit, or of an unusual layout ---- */
 
 #define FORMULA(name, formula) \
