@@ -302,6 +302,20 @@ template <class T, int N> struct alignas(sizeof(T) * N) pack {
 };
 template <int N, class T> DEVICE pack<T, N> load(const T *p) { return *(const pack<T, N> *)p; }
 template <int N, class T> DEVICE void store(T *p, const pack<T, N> &v) { *(pack<T, N> *)p = v; }
+/* The same for what is read once: it does not push what is read again (a row of weights) out of the nearest cache. */
+template <int N, class T> DEVICE pack<T, N> load_once(const T *p)
+{
+#ifdef WK_NVIDIA
+    if constexpr (sizeof(pack<T, N>) == 16) {
+        u32 w[4];
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "l"(p));
+        return bit_cast<pack<T, N>>(w);
+    }
+#endif
+    return load<N>(p);
+}
 
 /* ---- indices ---- */
 
