@@ -463,6 +463,9 @@ DEVICE f32 m_exp2_fast(f32 x)
     return y;
 #endif
 }
+/* e to the x by the same: for weights that are summed and divided by their sum. */
+DEVICE f32 m_exp_fast(f32 x) { return m_exp2_fast(x * 1.44269504088896340736f); }
+DEVICE f64 m_exp_fast(f64 x) { return m_exp(x); }
 template <class R> DEVICE R m_sigmoid(R x)
 {
     R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);

@@ -66,13 +66,13 @@ DEVICE void line_sum_exp(const T *line, u32 steps, bool shifted, A *result_top, 
         UNROLL
         for (int j = 0; j < ahead * VEC; j++)
             top = shifted ? greater(top, v[j / VEC][j % VEC]) : 0;
-        sum *= m_exp(before - top);
+        sum *= m_exp_fast(before - top);
         UNROLL
         for (int j = 0; j < ahead * VEC; j++)
-            sum += m_exp(v[j / VEC][j % VEC] - top);
+            sum += m_exp_fast(v[j / VEC][j % VEC] - top);
     }
     *result_top = line_reduce<op_max, THREADS>(top, THREADS);
-    *result_sum = line_reduce<op_sum, THREADS>(sum * m_exp(top - *result_top), THREADS);
+    *result_sum = line_reduce<op_sum, THREADS>(sum * m_exp_fast(top - *result_top), THREADS);
 }
 
 #endif

@@ -23,7 +23,7 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(con
         top = a.mode == FAST ? 0 : line_reduce<op_max, THREADS>(top, group);
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
-            A x = v[j / VEC][j % VEC] - top, e = m_exp(x);
+            A x = v[j / VEC][j % VEC] - top, e = m_exp_fast(x);
             sum += e;
             v[j / VEC][j % VEC] = a.mode == LOG ? x : e;
         }
@@ -55,7 +55,7 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
             A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
-            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
         }
         store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
     }
@@ -77,7 +77,7 @@ template <class T, int VEC, int THREADS> DEVICE void softmax_stream(const softma
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {
                 A x = v[j / VEC][j % VEC] - top;
-                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp(x) * scale;
+                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp_fast(x) * scale;
             }
             store_line<VEC, ahead>(v, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
         }
@@ -106,7 +106,7 @@ template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const s
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {
                 A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
-                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
             }
             store_line<VEC, ahead>(y, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
         }
@@ -158,7 +158,7 @@ template <class T, int VEC, int KEEP> DEVICE void softmax_columns(const softmax_
             top = a.mode == FAST ? 0 : top;
             UNROLL
             for (int k = 0; k < KEEP; k++) {
-                A x = v[k][i] - top, e = m_exp(x);
+                A x = v[k][i] - top, e = m_exp_fast(x);
                 sum += e;
                 v[k][i] = a.mode == LOG ? x : e;
             }
@@ -187,7 +187,7 @@ template <class T, int VEC, int KEEP> DEVICE void softmax_back_columns(const sof
                 sum += a.mode == LOG ? dy[k][i] : y[k][i] * dy[k][i];
             UNROLL
             for (int k = 0; k < KEEP; k++)
-                y[k][i] = a.mode == LOG ? dy[k][i] - m_exp(y[k][i]) * sum : y[k][i] * (dy[k][i] - sum);
+                y[k][i] = a.mode == LOG ? dy[k][i] - m_exp_fast(y[k][i]) * sum : y[k][i] * (dy[k][i] - sum);
         }
         store_columns<VEC, KEEP>(y, (T *)a.y + to.y, a.step_y, a.steps);
     }
@@ -200,11 +200,11 @@ template <class T, int VEC, int KEEP> DEVICE void softmax_back_columns(const sof
         template <class T0, class T1> using real = acc<T0>; \
         template <class R> static MEMBER R run(R x, R top, R z, const numbers<R> &) { return formula; } \
     };
-FORMULA(softmax, m_exp(x - top) * z)
+FORMULA(softmax, m_exp_fast(x - top) * z)
 FORMULA(log_softmax, x - top - z)
 struct f_fast_softmax {
     template <class T0, class T1> using real = acc<T0>;
-    template <class R> static MEMBER R run(R x, R z, const numbers<R> &) { return m_exp(x) * z; }
+    template <class R> static MEMBER R run(R x, R z, const numbers<R> &) { return m_exp_fast(x) * z; }
 };
 struct f_product {
     template <class T0, class T1> using real = acc<T0>;
@@ -216,4 +216,4 @@ struct f_product {
         template <class R> static MEMBER R run(R y, R dy, R sum, const numbers<R> &) { return formula; } \
     };
 GRADIENT(softmax, y *(dy - sum))
-GRADIENT(log_softmax, dy - m_exp(y) * sum)
+GRADIENT(log_softmax, dy - m_exp_fast(y) * sum)
