@@ -102,6 +102,7 @@ DEVICE void thin_soften(const attn_args &a, const unit &u, int k0, int n, ROOM &
             sum += s[i];
         }
         sum = wave_reduce<op_sum>(sum);
+        wave_sync(); /* every lane has read the old top */
         if (lane_id() == 0) {
             room.top[r] = most;
             room.fix[r] = fix;
