@@ -48,16 +48,30 @@ static inline float wk_bits_float(uint32_t u)
     return f;
 }
 
+static inline uint64_t wk_double_bits(double d)
+{
+    uint64_t u;
+    memcpy(&u, &d, 8);
+    return u;
+}
+
+static inline double wk_bits_double(uint64_t u)
+{
+    double d;
+    memcpy(&d, &u, 8);
+    return d;
+}
+
 static inline float wk_bf16_to_f32(uint16_t h) { return wk_bits_float((uint32_t)h << 16); }
 
-/* To nearest even; a NaN stays a (quiet) NaN. */
-static inline uint16_t wk_f32_to_bf16(float f)
+/* The bf16 in the upper half, whatever in the lower: to nearest even; a NaN stays a (quiet) NaN. */
+static inline uint32_t wk_f32_to_bf16_high(float f)
 {
-    uint32_t u = wk_float_bits(f);
-    uint32_t rounded = (u + 0x7FFF + ((u >> 16) & 1)) >> 16;
-    uint32_t nan = (u >> 16) | 0x40;
-    return (uint16_t)((u & 0x7FFFFFFF) > 0x7F800000 ? nan : rounded);
+    uint32_t u = wk_float_bits(f), rounded = u + 0x7FFF + ((u >> 16) & 1);
+    return f != f ? u | 0x400000 : rounded;
 }
+
+static inline uint16_t wk_f32_to_bf16(float f) { return (uint16_t)(wk_f32_to_bf16_high(f) >> 16); }
 
 static inline float wk_f16_to_f32(uint16_t h)
 {

@@ -58,8 +58,10 @@ static const wk_impl *const *cpu_families(void)
 static void build(void)
 {
     for (int f = 0; f < FAMILIES; f++) {
-        for (wk_op *op = families[f]; op->name && op_count < MAX_OPS; op++)
+        for (wk_op *op = families[f]; op->name && op_count < MAX_OPS; op++) {
+            op->number = op_count;
             table[op_count++] = op;
+        }
     }
     memcpy(by_name, table, sizeof table);
     qsort(by_name, (size_t)op_count, sizeof *by_name, compare_names);

@@ -65,7 +65,7 @@ static void FN(grad_scores)(const attn_plan *p, const attn_rows *r, int64_t k0, 
         REAL *restrict weight = w->weights + j * ATTN_ROWS, *restrict ds = w->ds + j * ATTN_ROWS;
         const REAL *restrict lse = w->lse, *restrict delta = w->delta;
         for (int x = 0; x < ATTN_ROWS; x++) {
-            weight[x] = R_EXP(weight[x] - lse[x]);
+            weight[x] = R_EXP_TERM(weight[x] - lse[x]);
             ds[x] = weight[x] * (ds[x] - delta[x]);
         }
     }

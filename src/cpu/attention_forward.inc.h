@@ -53,7 +53,7 @@ static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
         }
         for (int64_t j = 0; j < n; j++)
             for (int l = 0; l < ATTN_LANES; l++) {
-                REAL e = R_EXP(s[j * ATTN_ROWS + l] * scale - top[l]);
+                REAL e = R_EXP_TERM(s[j * ATTN_ROWS + l] * scale - top[l]);
                 s[j * ATTN_ROWS + l] = e;
                 sum[l] += e;
             }

@@ -6,9 +6,8 @@
  * elements) x is transposed first, so that a channel is one long plane. */
 #include <float.h>
 #include "ops/norm.h"
-#include "core/memory.h"
-#include "core/pool.h"
 #include "wick/ops.h"
+#include "bands.h"
 #include "block.h"
 #include "map.h"
 #include "norm.h"
@@ -39,9 +38,7 @@ struct plan {
     void (*finish)(const plan *p, int64_t c);
     void (*apply)(const plan *p, int64_t plane, int64_t piece, void *buf);
     bool stream;
-    int64_t per_task;
     size_t scratch;
-    atomic_bool no_memory;
 };
 
 static inline int64_t piece_size(const plan *p, int64_t piece)
@@ -164,74 +161,50 @@ typedef struct {
     piece_fn *fn;
 } task_ctx;
 
-/* Scratch for converted pieces of x and dy; NULL where there is none to be had. */
-static void *task_scratch(plan *p, char *small)
-{
-    void *buf = p->scratch ? wk_block_alloc(p->scratch) : small;
-    if (!buf)
-        atomic_store(&p->no_memory, true);
-    return buf;
-}
-
 /* Some pieces, counted through all planes. */
-static void pieces_task(void *ctx, int64_t task)
+static void pieces_band(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
     const task_ctx *t = ctx;
-    plan *p = t->p;
-    char small[1];
-    void *buf = task_scratch(p, small);
-    int64_t all = p->s.n * p->s.c * p->pieces, begin = task * p->per_task, end = begin + p->per_task;
-    for (int64_t i = begin; buf && i < end && i < all; i++)
-        t->fn(p, i / p->pieces, i % p->pieces, buf);
-    if (buf && p->scratch)
-        wk_block_free(buf, p->scratch);
+    for (int64_t i = begin; i < end; i++)
+        t->fn(t->p, i / t->p->pieces, i % t->p->pieces, scratch);
 }
 
 /* Some channels, all three steps. */
-static void channels_task(void *ctx, int64_t task)
+static void channels_band(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
-    plan *p = ctx;
-    char small[1];
-    void *buf = task_scratch(p, small);
-    for (int64_t c = task * p->per_task; buf && c < (task + 1) * p->per_task && c < p->s.c; c++) {
+    const plan *p = ctx;
+    for (int64_t c = begin; c < end; c++) {
         for (int64_t n = 0; n < p->s.n; n++) {
             for (int64_t i = 0; i < p->pieces; i++)
-                p->measure(p, n * p->s.c + c, i, buf);
+                p->measure(p, n * p->s.c + c, i, scratch);
         }
         p->finish(p, c);
         for (int64_t n = 0; n < p->s.n && p->y; n++) {
             for (int64_t i = 0; i < p->pieces; i++)
-                p->apply(p, n * p->s.c + c, i, buf);
+                p->apply(p, n * p->s.c + c, i, scratch);
         }
     }
-    if (buf && p->scratch)
-        wk_block_free(buf, p->scratch);
 }
 
-static void run_pieces(plan *p, piece_fn *fn)
+static wk_status run_pieces(plan *p, piece_fn *fn)
 {
-    int64_t all = p->s.n * p->s.c * p->pieces;
-    p->per_task = PIECE / (p->s.inner + 1) + 1;
-    wk_parallel_for((all + p->per_task - 1) / p->per_task, pieces_task, &(task_ctx){p, fn});
+    int64_t all = p->s.n * p->s.c * p->pieces, per_task = PIECE / (p->s.inner + 1) + 1;
+    return WK_ISA(wk_bands_run)(all, per_task, p->scratch, pieces_band, &(task_ctx){p, fn});
 }
 
 static wk_status walk(plan *p)
 {
     int64_t count = p->s.n * p->s.inner, bytes = (int64_t)wk_bytes(p->x->dtype) * (p->dy ? 2 : 1);
     p->stream = p->y && count * p->s.c * (int64_t)wk_bytes(p->y->dtype) >= WK_STREAM_BYTES;
+    /* For converted pieces of x and dy. */
     p->scratch = wk_bytes(p->x->dtype) < 4 ? PIECE * sizeof(float) * 2 : 0;
-    if (p->measure && p->s.c >= FEW_CHANNELS && count * bytes <= CHANNEL_BYTES) {
-        p->per_task = PIECE / (count + 1) + 1;
-        wk_parallel_for((p->s.c + p->per_task - 1) / p->per_task, channels_task, p);
-    } else {
-        if (p->measure)
-            run_pieces(p, p->measure);
-        for (int64_t c = 0; c < p->s.c; c++)
-            p->finish(p, c);
-        if (p->y)
-            run_pieces(p, p->apply);
-    }
-    return p->no_memory ? wk_fail(WK_ERR_MEMORY, "out of memory: %zu bytes for a plane", p->scratch) : WK_OK;
+    if (p->measure && p->s.c >= FEW_CHANNELS && count * bytes <= CHANNEL_BYTES)
+        return WK_ISA(wk_bands_run)(p->s.c, PIECE / (count + 1) + 1, p->scratch, channels_band, p);
+    if (p->measure)
+        WK_TRY(run_pieces(p, p->measure));
+    for (int64_t c = 0; c < p->s.c; c++)
+        p->finish(p, c);
+    return p->y ? run_pieces(p, p->apply) : WK_OK;
 }
 
 /* ---- layouts ---- */

@@ -8,6 +8,34 @@
 #include "real_f64.h"
 #include "binary.inc.h"
 
+/* ---- bf16 as it is, for ops that are done before the next elements come out of memory ---- */
+
+/* Two in a word at a time: its halves are floats but for a shift and a mask, so that nothing is widened or packed. */
+#define DIRECT(name, formula) \
+    static inline float name##_of(float a, float b) { return formula; } \
+    static void name##_bf16(void *out, const void *const *in, int64_t n, const void *params) \
+    { \
+        const uint16_t *as = in[0], *bs = in[1]; \
+        uint16_t *ys = out; \
+        (void)params; \
+        WK_INDEPENDENT for (int64_t i = 0; i < n / 2; i++) \
+        { \
+            uint32_t a, b, y; \
+            memcpy(&a, as + 2 * i, 4); \
+            memcpy(&b, bs + 2 * i, 4); \
+            float low = name##_of(wk_bits_float(a << 16), wk_bits_float(b << 16)); \
+            float high = name##_of(wk_bits_float(a & 0xFFFF0000), wk_bits_float(b & 0xFFFF0000)); \
+            y = wk_f32_to_bf16_high(low) >> 16 | (wk_f32_to_bf16_high(high) & 0xFFFF0000); \
+            memcpy(ys + 2 * i, &y, 4); \
+        } \
+        if (n % 2) \
+            ys[n - 1] = wk_f32_to_bf16(name##_of(wk_bf16_to_f32(as[n - 1]), wk_bf16_to_f32(bs[n - 1]))); \
+    }
+DIRECT(add, a + b)
+DIRECT(sub, a - b)
+DIRECT(mul, a *b)
+#undef DIRECT
+
 /* ---- integers: sums and products without a sign, where wrapping is defined ---- */
 
 #define INTEGER(name, formula) \
@@ -59,7 +87,8 @@ static void where_i64(void *out, const void *const *in, int64_t n, const void *p
 /* ---- running them ---- */
 
 typedef struct {
-    wk_block_fn fn[3]; /* by wk_compute */
+    wk_block_fn fn[3];  /* by wk_compute */
+    wk_block_fn direct; /* on bf16; NULL: there is none */
 } binary_row;
 
 static wk_status run_binary(wk_call *c)
@@ -73,6 +102,7 @@ static wk_status run_binary(wk_call *c)
                 .out = c->out[0],
                 .out_compute = compute,
                 .fn = row->fn[compute],
+                .direct = row->direct,
                 .params = &zero_divisor};
     WK_TRY(WK_ISA(wk_map_run)(&m));
     if (zero_divisor)
@@ -160,11 +190,13 @@ static wk_status run_where_gradients(wk_call *c)
 
 #define ROW(name, run) \
     { \
-#name, "simd", run, NULL, &(const binary_row) \
+#name, "simd", run, NULL, &(const binary_row) { {name##_f32, name##_f64, name##_i64}, NULL } \
+    }
+#define DIRECT_ROW(name) \
+    { \
+#name, "simd", run_binary, NULL, &(const binary_row) \
         { \
-            { \
-                name##_f32, name##_f64, name##_i64 \
-            } \
+            {name##_f32, name##_f64, name##_i64}, name##_bf16 \
         } \
     }
 #define GRADIENTS(name, run) \
@@ -178,13 +210,13 @@ static wk_status run_where_gradients(wk_call *c)
     }
 
 const wk_impl WK_ISA(wk_cpu_binary)[] = {
-    ROW(add, run_binary),
-    ROW(sub, run_binary),
-    ROW(mul, run_binary),
+    DIRECT_ROW(add),
+    DIRECT_ROW(sub),
+    DIRECT_ROW(mul),
     ROW(div, run_binary),
     ROW(minimum, run_binary),
     ROW(maximum, run_binary),
-    {"pow", "simd", run_binary, NULL, &(const binary_row){{pow_f32, pow_f64, NULL}}},
+    {"pow", "simd", run_binary, NULL, &(const binary_row){{pow_f32, pow_f64, NULL}, NULL}},
     ROW(eq, run_compare),
     ROW(ne, run_compare),
     ROW(lt, run_compare),

@@ -159,35 +159,36 @@ static void pack_pair_pieces(const conv_patches *s, const pieces *p, int64_t p0,
 /* ---- Runs ----
  * They are short: the last part is copied as a whole vector that overlaps the one before, not bit by bit. */
 
-#define COPY(n) \
-    memcpy(dst, src, (n) * sizeof *dst), memcpy(dst + length - (n), src + length - (n), (n) * sizeof *dst)
+ALWAYS_INLINE void copy_ends(char *dst, const char *src, int64_t bytes, size_t n)
+{
+    memcpy(dst, src, n);
+    memcpy(dst + bytes - n, src + bytes - n, n);
+}
+
+/* bytes are a multiple of 4. */
+ALWAYS_INLINE void copy_run(char *dst, const char *src, int64_t bytes)
+{
+    for (; bytes > 128; bytes -= 64, dst += 64, src += 64)
+        memcpy(dst, src, 64);
+    if (bytes >= 64)
+        copy_ends(dst, src, bytes, 64);
+    else if (bytes >= 32)
+        copy_ends(dst, src, bytes, 32);
+    else if (bytes >= 16)
+        copy_ends(dst, src, bytes, 16);
+    else
+        for (int64_t i = 0; i < bytes; i += 4)
+            memcpy(dst + i, src + i, 4);
+}
 
 ALWAYS_INLINE void run_any_f32(float *dst, const float *src, int64_t length)
 {
-    for (; length > 32; length -= 16, dst += 16, src += 16)
-        memcpy(dst, src, 16 * sizeof *dst);
-    if (length >= 16)
-        COPY(16);
-    else if (length >= 8)
-        COPY(8);
-    else if (length >= 4)
-        COPY(4);
-    else
-        for (int64_t i = 0; i < length; i++)
-            dst[i] = src[i];
+    copy_run((char *)dst, (const char *)src, length * 4);
 }
 
 ALWAYS_INLINE void run_f64(double *dst, const double *src, int64_t length)
 {
-    for (; length > 16; length -= 8, dst += 8, src += 8)
-        memcpy(dst, src, 8 * sizeof *dst);
-    if (length >= 8)
-        COPY(8);
-    else if (length >= 4)
-        COPY(4);
-    else
-        for (int64_t i = 0; i < length; i++)
-            dst[i] = src[i];
+    copy_run((char *)dst, (const char *)src, length * 8);
 }
 
 ALWAYS_INLINE void run_bf16(float *restrict dst, const uint16_t *src, int64_t length)

@@ -26,7 +26,7 @@
 
 LINE_SUM(line_sum, (const REAL *x, int64_t n), x[i])
 LINE_SUM(line_sum_sqr, (const REAL *x, int64_t n, REAL c), (x[i] - c) * (x[i] - c))
-LINE_SUM(line_sum_exp, (const REAL *x, int64_t n, REAL c), R_EXP(x[i] - c))
+LINE_SUM(line_sum_exp, (const REAL *x, int64_t n, REAL c), R_EXP_TERM(x[i] - c))
 LINE_SUM(line_dot, (const REAL *x, const REAL *y, int64_t n), x[i] * y[i])
 
 /* exp(x - c) to y, and the sum; y may be x. */
@@ -38,7 +38,7 @@ static inline REAL FN(line_exp)(const REAL *x, REAL *y, int64_t n, REAL c)
         REAL sum = 0;
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = at; i < end; i++) {
-            REAL e = R_EXP(x[i] - c);
+            REAL e = R_EXP_TERM(x[i] - c);
             y[i] = e;
             sum += e;
         }

@@ -22,6 +22,8 @@ typedef struct {
     wk_tensor *out; /* packed */
     wk_compute out_compute;
     wk_block_fn fn;
+    wk_block_fn
+        direct; /* the same on bf16 values, for a call in which all are packed bf16; NULL: there is none */
     const void *params;
 } wk_map;
 

@@ -9,6 +9,7 @@
 #undef R_TRUNC
 #undef R_COPYSIGN
 #undef R_EXP
+#undef R_EXP_TERM
 #undef R_EXPM1
 #undef R_LOG
 #undef R_LOG1P

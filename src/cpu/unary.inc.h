@@ -54,6 +54,12 @@ static inline REAL FN(gelu_inner)(REAL x)
     return (REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x);
 }
 
+/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
+static inline REAL FN(gelu_of)(REAL x) { return x / (1 + R_EXP_TERM(-2 * FN(gelu_inner)(x))); }
+
+static inline REAL FN(relu_of)(REAL x) { return x < 0 ? 0 : x; }
+static inline REAL FN(silu_of)(REAL x) { return x * R_SIGMOID(x); }
+
 static inline REAL FN(gelu_slope)(REAL x)
 {
     REAL t = R_TANH(FN(gelu_inner)(x));
@@ -107,14 +113,13 @@ MAP(ceil, R_CEIL(x))
 GRAD(ceil, 0)
 MAP(round, FN(round_of)(x))
 GRAD(round, 0)
-MAP(relu, x < 0 ? 0 : x)
+MAP(relu, FN(relu_of)(x))
 GRAD(relu, x > 0 ? dy : 0)
-MAP(silu, x *R_SIGMOID(x))
+MAP(silu, FN(silu_of)(x))
 GRAD(silu, dy *FN(silu_slope)(x))
 MAP(sigmoid, R_SIGMOID(x))
 GRAD(sigmoid, dy *R_SIGMOID(x) * R_SIGMOID(-x))
-/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
-MAP(gelu, x / (1 + R_EXP(-2 * FN(gelu_inner)(x))))
+MAP(gelu, FN(gelu_of)(x))
 GRAD(gelu, dy *FN(gelu_slope)(x))
 MAP(gelu_erf, (REAL)0.5 * x * (1 + R_ERF(x * (REAL)0.70710678118654752440)))
 GRAD(gelu_erf, dy *FN(gelu_erf_slope)(x))

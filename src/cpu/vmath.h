@@ -16,6 +16,7 @@
 #include <math.h>
 #include <stdint.h>
 #include "core/dtype.h"
+#include "isa.h"
 
 /* ---- Pieces ---- */
 
@@ -35,20 +36,6 @@ static inline float wk_with_sign_of(float magnitude, float sign)
 
 /* 2^n for n from -126 to 127; some float otherwise. */
 static inline float wk_exp2_int(int32_t n) { return wk_bits_float((uint32_t)(n + 127) << 23); }
-
-static inline uint64_t wk_double_bits(double d)
-{
-    uint64_t u;
-    memcpy(&u, &d, 8);
-    return u;
-}
-
-static inline double wk_bits_double(uint64_t u)
-{
-    double d;
-    memcpy(&d, &u, 8);
-    return d;
-}
 
 /* c ? a : b by masks, for choices that GCC would turn into jumps when one side makes the result constant. */
 static inline float wk_pick_float(bool c, float a, float b)
@@ -70,6 +57,18 @@ static inline float wk_exp_reduce(float x, int32_t *n)
     float k = t - WK_ROUND_F32;
     *n = (int32_t)(wk_float_bits(t) - wk_float_bits(WK_ROUND_F32));
     return (x - k * WK_LN2_HI) - k * WK_LN2_LO;
+}
+
+/* e^r for |r| <= ln 2 / 2: 2^-28.0. */
+static inline float wk_exp_poly(float r)
+{
+    float q = 0x1.6a23cep-10f;
+    q = q * r + 0x1.123a2p-7f;
+    q = q * r + 0x1.5558f2p-5f;
+    q = q * r + 0x1.555492p-3f;
+    q = q * r + 0x1.fffffcp-2f;
+    q = q * r + 1.0f;
+    return q * r + 1.0f;
 }
 
 /* e^r - 1 = r + r^2 q(r) for |r| <= ln 2 / 2: 2^-31.0. */
@@ -111,16 +110,35 @@ static inline float wk_log_reduce(float x, int32_t *k)
 
 /* ---- Exponentials ---- */
 
+/* x from lo to hi; NaN passes. The bounds come from memory: of constants the compiler would work out the function
+ * there and choose between that and the rest, which takes three times as long as a minimum and a maximum. */
+static inline float wk_within(float x, float lo, float hi)
+{
+    float c = x > hi ? hi : x;
+    return c < lo ? lo : c;
+}
+
+/* Of wk_expf, then of wk_exp_termf. */
+extern const float WK_ISA(wk_exp_bounds)[4];
+
 static inline float wk_expf(float x)
 {
-    /* Beyond these bounds the result is infinite or 0 all the same. Written so that NaN passes. */
-    float c = x > 89.0f ? 89.0f : x;
-    c = c < -104.0f ? -104.0f : c;
-    int32_t n;
-    float p = 1.0f + wk_expm1_poly(wk_exp_reduce(c, &n));
+    const float *bounds = WK_ISA(wk_exp_bounds);
+    int32_t n; /* beyond these bounds the result is infinite or 0 all the same */
+    float p = wk_exp_poly(wk_exp_reduce(wk_within(x, bounds[0], bounds[1]), &n));
     /* 2^n in two factors, as n goes from -150 to 128; only the second can round. */
     int32_t half = n >> 1;
     return p * wk_exp2_int(half) * wk_exp2_int(n - half);
+}
+
+/* The same in two thirds of the time, but 0 below 2^-126.5 and infinite from 2^127.5 on: for terms of a sum, of which
+ * one is about 1. */
+static inline float wk_exp_termf(float x)
+{
+    const float *bounds = WK_ISA(wk_exp_bounds);
+    int32_t n; /* from -127 to 128: 2^n is 0 at one end and infinite at the other */
+    float p = wk_exp_poly(wk_exp_reduce(wk_within(x, bounds[2], bounds[3]), &n));
+    return p * wk_exp2_int(n);
 }
 
 static inline float wk_expm1f(float x)
@@ -157,7 +175,7 @@ static inline float wk_tanhf(float x)
     p = p * z - 0x1.555554p-2f;
     float small = a * z * p + a;
     /* Above, where the subtraction loses nothing. */
-    float large = 1.0f - 2.0f / (1.0f + wk_expf(2.0f * (a > 10.0f ? 10.0f : a)));
+    float large = 1.0f - 2.0f / (1.0f + wk_exp_termf(2.0f * a));
     return wk_with_sign_of(a < 0.625f ? small : large, x);
 }
 
@@ -222,7 +240,7 @@ static inline float wk_erff(float x)
     q = q * b - 0x1.441dc4p-1f;
     q = q * b - 0x1.21317ap0f;
     q = q * b + 0x1.ac92b6p-13f;
-    float large = 1.0f - wk_expf(q);
+    float large = 1.0f - wk_exp_termf(q);
     return wk_with_sign_of(a < 1.0f ? small : large, x);
 }
 

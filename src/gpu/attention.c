@@ -10,36 +10,51 @@
 static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args",
                                          256,         .types = 1,     .ints = 1};
 static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 256, .types = 1, .ints = 2};
+/* Made for blocks of 512 though they have 256: so two of them fit an NVIDIA multiprocessor's registers. */
+static const wk_kernel thin_half_kernel = {"attention_thin", "attn_thin", "attn_args", 512,
+                                           .types = 1,       .ints = 2};
+/* Of four waves: 64 lanes, 32 lanes. */
+static const wk_kernel matrix_kernel[] = {
+    {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 3},
+    {"attention_matrix", "attn_matrix", "attn_args", 128, .types = 1, .ints = 3},
+};
+static const wk_kernel matrix_grad_kernel[] = {
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 256, .types = 1, .ints = 4},
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 4},
+};
 static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
 static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
 static const wk_kernel delta_kernel = {"attention_grad", "attn_delta", "attn_delta_args", 256, .types = 1};
 static const wk_kernel grad_kernel = {"attention_grad", "attn_grad", "attn_args", 256, .types = 1, .ints = 2};
 
-enum { OF_Q, OF_K, OF_V }; /* as in attention_grad.hip */
-
 /* ---- from tensors to arguments ---- */
 
-/* Whether four neighbours along d may be read at once, whatever the row. */
-static bool reads_wide(const wk_tensor *t, const attn_view *v)
+/* Whether n neighbours along d may be read at once, whatever the row. */
+static bool reads_at_once(const attn_view *v, i64 n, size_t bytes)
 {
-    return v->d == 1 && v->b % 4 == 0 && v->h % 4 == 0 && v->s % 4 == 0 &&
-           (size_t)v->data % (4 * wk_bytes(t->dtype)) == 0;
+    return v->d == 1 && v->b % n == 0 && v->h % n == 0 && v->s % n == 0 &&
+           (size_t)v->data % ((size_t)n * bytes) == 0;
+}
+
+static attn_view with_width(attn_view v, wk_dtype dtype)
+{
+    size_t bytes = wk_bytes(dtype);
+    v.wide = bytes == 2 && reads_at_once(&v, 8, bytes) ? 8 : reads_at_once(&v, 4, bytes) ? 4 : 1;
+    return v;
 }
 
 /* t as [b, h, rows, width]. */
 static attn_view view_of(const wk_tensor *t)
 {
-    attn_view v = {wk_ptr(t), t->strides[0], t->strides[1], t->strides[2], t->strides[3], 0};
-    v.wide = reads_wide(t, &v);
-    return v;
+    attn_view v = {wk_ptr(t), t->strides[0], t->strides[1], t->strides[2], t->strides[3], 1};
+    return with_width(v, t->dtype);
 }
 
 /* t as [rows, h, width], all sequences. */
 static attn_view packed_view_of(const wk_tensor *t)
 {
-    attn_view v = {wk_ptr(t), 0, t->strides[1], t->strides[0], t->strides[2], 0};
-    v.wide = reads_wide(t, &v);
-    return v;
+    attn_view v = {wk_ptr(t), 0, t->strides[1], t->strides[0], t->strides[2], 1};
+    return with_width(v, t->dtype);
 }
 
 /* Sizes as the kernels count them; q, k, v are views of [b, h, rows, width]. */
@@ -106,10 +121,12 @@ static void fill_result(attn_args *a, const wk_tensor *y)
 
 /* ---- launches ---- */
 
-/* Columns of a result that one block makes; wider ones take several blocks. */
-static int columns_of(wk_dtype dtype, int64_t width)
+/* Columns of a result that one block makes; wider ones take several blocks. 256 need more than 256 registers on AMD. */
+static int columns_of(const wk_call *c, wk_dtype dtype, int64_t width)
 {
-    return dtype == WK_F64 || width <= 64 ? 64 : width <= 128 ? 128 : 256;
+    const wk_gpu *g = wk_gpu_of(c->device);
+    bool roomy = c->device->kind == WK_KIND_CUDA || (g->facts.wave == 64 && wk_gpu_has_matrix(g));
+    return dtype == WK_F64 || width <= 64 ? 64 : width <= 128 || !roomy ? 128 : 256;
 }
 
 static int64_t chunks_of(int64_t width, int columns) { return width ? (width + columns - 1) / columns : 1; }
@@ -170,32 +187,59 @@ static bool is_thin(const attn_args *a)
            a->dv <= WK_ATTN_WIDEST && a->dv > 0 && !a->drop_below;
 }
 
-static bool rows_by_16_bytes(const attn_view *v, i64 width, i64 vec, size_t bytes)
-{
-    return v->d == 1 && width % vec == 0 && v->b % vec == 0 && v->h % vec == 0 && v->s % vec == 0 &&
-           (size_t)v->data % ((size_t)vec * bytes) == 0;
-}
-
 static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
     size_t bytes = wk_bytes(dtype);
     i64 vec = 16 / (i64)bytes;
     int rows = a->rows == 0 ? 1 : a->group * a->s, made_for = rows == 1 ? 1 : rows <= 4 ? 4 : WK_ATTN_THIN;
-    bool wide = rows_by_16_bytes(&a->k, a->d, vec, bytes) && rows_by_16_bytes(&a->v, a->dv, vec, bytes);
+    bool wide = a->d % vec == 0 && a->dv % vec == 0 && reads_at_once(&a->k, vec, bytes) &&
+                reads_at_once(&a->v, vec, bytes);
+    const wk_kernel *kernel =
+        c->device->kind == WK_KIND_CUDA && made_for < WK_ATTN_THIN ? &thin_half_kernel : &thin_kernel;
     WK_TRY(choose_splits(c, a, dtype, 1, WK_ATTN_CHUNK));
-    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits};
+    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 256};
     WK_TRY(WK_LAUNCH(
-        c, &thin_kernel,
-        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}), grid, *a));
+        c, kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}),
+        grid, *a));
+    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+}
+
+/* Matrix units take f16 and bf16, heads up to 128 wide. */
+static bool takes_matrix(const wk_call *c, const attn_args *a, wk_dtype dtype)
+{
+    return wk_bytes(dtype) == 2 && a->d <= 128 && a->dv <= 128 && wk_gpu_has_matrix(wk_gpu_of(c->device));
+}
+
+/* The instance: the width it is made for, and whether there is nothing but scaled products. */
+static short matrix_width(const attn_args *a) { return a->d > 64 || a->dv > 64 ? 128 : 64; }
+static short is_plain(const attn_args *a)
+{
+    return a->mask_kind == WK_MASK_NONE && a->softcap == 0 && !a->drop_below;
+}
+/* Weights in two parts are as good as f32; where fast products are allowed they are rounded. */
+static short weight_parts(void) { return wk_matmul_precision() == WK_PRECISION_FAST ? 1 : 2; }
+static int narrow_waves(const wk_call *c) { return wk_gpu_of(c->device)->facts.wave == 32; }
+
+static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
+{
+    if (!a->sequences.q)
+        WK_TRY(choose_splits(c, a, dtype, 1, 128));
+    wk_grid grid = {.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits};
+    WK_TRY(WK_LAUNCH(
+        c, &matrix_kernel[narrow_waves(c)],
+        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {matrix_width(a), is_plain(a), weight_parts()}), grid,
+        *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 
 /* dtype: of q, k, v and y. */
 static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
-    int columns = columns_of(dtype, a->dv);
+    int columns = columns_of(c, dtype, a->dv);
     if (is_thin(a))
         return launch_thin(c, a, dtype);
+    if (takes_matrix(c, a, dtype))
+        return launch_matrix(c, a, dtype);
     if (!a->sequences.q)
         WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns), 128));
     WK_TRY(WK_LAUNCH(c, &forward_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)columns}),
@@ -235,6 +279,24 @@ static wk_status launch_delta(const wk_call *c, attn_args *a)
     return WK_LAUNCH(c, &delta_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, d);
 }
 
+/* dq, dk or dv. */
+static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
+{
+    int64_t owners = of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, width = of == WK_GRAD_V ? a.dv : a.d;
+    unsigned char dtype = (unsigned char)c->dtype;
+    int columns = columns_of(c, c->dtype, width);
+    a.y = wk_ptr(c->out[of]);
+    a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
+    if (takes_matrix(c, &a, c->dtype)) {
+        wk_instance instance = {.t = {dtype},
+                                .i = {matrix_width(&a), (short)of, is_plain(&a), weight_parts()}};
+        wk_grid grid = {.x = wk_blocks((i64)a.blocks * a.units, 1, WK_GRID_MAX)};
+        return WK_LAUNCH(c, &matrix_grad_kernel[narrow_waves(c)], &instance, grid, a);
+    }
+    return WK_LAUNCH(c, &grad_kernel, WK_INSTANCE(.t = {dtype}, .i = {(short)columns, (short)of}),
+                     grid_of(&a, width, columns), a);
+}
+
 static wk_status run_sdpa_backward(wk_call *c)
 {
     attn_args a = {0};
@@ -246,16 +308,9 @@ static wk_status run_sdpa_backward(wk_call *c)
     a.lse = wk_ptr(lse);
     a.dy = view_of(c->in[5]);
     WK_TRY(launch_delta(c, &a));
-    for (int of = OF_Q; of <= OF_V; of++) {
-        if (!c->out[of] || wk_count(c->out[of]) == 0)
-            continue;
-        int64_t owners = of == OF_Q ? (int64_t)a.group * a.s : a.t, width = of == OF_V ? a.dv : a.d;
-        int columns = columns_of(c->dtype, width);
-        a.y = wk_ptr(c->out[of]);
-        a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
-        WK_TRY(WK_LAUNCH(c, &grad_kernel,
-                         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)columns, (short)of}),
-                         grid_of(&a, width, columns), a));
+    for (int of = WK_GRAD_Q; of <= WK_GRAD_V; of++) {
+        if (c->out[of] && wk_count(c->out[of]))
+            WK_TRY(launch_gradient(c, a, of));
     }
     return WK_OK;
 }

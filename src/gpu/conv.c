@@ -8,7 +8,8 @@
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
 static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
-static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1, .ints = 1};
+static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1};
+static const wk_kernel depth_3x3 = {"depthwise", "depth_3x3", "depth_args", 256, .types = 1, .ints = 1};
 static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 256, .types = 1};
 static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_args", 256, .types = 1};
 static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
@@ -133,11 +134,12 @@ static void fill_space(const wk_conv_geometry *g, bool turned, conv_space *s)
     s->pixels = divisor_of(product(pixels));
 }
 
-/* The image from a map made with a stride; pixels: of the largest phase. */
-static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_args *a, int64_t *pixels)
+/* The image from a map made with a stride: pixels and taps of the largest phase. */
+static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_args *a, int64_t *pixels,
+                             int64_t *taps)
 {
     conv_phases_args p = {.count = 1};
-    *pixels = 1;
+    *pixels = *taps = 1;
     for (int d = 0; d < 3; d++) {
         int64_t phases = smaller(g->stride[d], g->image[d]);
         p.dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
@@ -147,6 +149,7 @@ static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_a
         p.phases[d] = divisor_of(phases);
         p.count *= (u32)phases;
         *pixels *= ceil_div(g->image[d], g->stride[d]);
+        *taps *= ceil_div(g->kernel[d], p.dim[d].period);
         a->kernel[d] = (i32)g->kernel[d];
     }
     wk_tensor *spaces = wk_tensor_new(c->device, WK_U8, 2, (int64_t[]){p.count, (int64_t)sizeof(conv_space)});
@@ -187,8 +190,10 @@ static wk_status fill_product(const wk_call *c, const plan *p, conv_args *a, ext
     *e = weight ? (extent){a->m, channels * taps, images * pixels, g->groups}
                 : (extent){a->m, images * pixels, channels * taps, g->groups};
     if (p->way == CONV_PHASES) {
-        WK_TRY(make_phases(c, g, a, &pixels));
+        int64_t phase_taps;
+        WK_TRY(make_phases(c, g, a, &pixels, &phase_taps));
         e->n = images * pixels;
+        e->k = channels * phase_taps;
         e->batch *= a->phases.d;
     }
     a->a = weight ? view_of(p->map, map_c)
@@ -206,29 +211,27 @@ static int64_t tiles_of(const extent *e, int shape)
 /* The most parts that k is worth cutting into. */
 static int64_t most_splits(const extent *e, int shape)
 {
-    enum { LEAST_STEPS = 8, MOST = 1024 };
+    enum { LEAST_STEPS = 4, MOST = 1024 };
     return larger(smaller(e->k / (shapes[shape].k * LEAST_STEPS), MOST), 1);
 }
 
-/* The largest tile that still gives work to half of the device. */
+/* The largest tile that is not mostly empty and, cut along k, gives work to a good part of the device. */
 static int pick_shape(const wk_call *c, const extent *e)
 {
     int units = wk_gpu_of(c->device)->facts.units;
     if (e->m <= shapes[NARROW].m && e->n > shapes[SMALL].n)
         return NARROW;
-    for (int shape = LARGE; shape > SMALL && c->dtype != WK_F64; shape--) {
-        if (e->m > shapes[shape].m / 2 && e->n > shapes[shape].n / 2 &&
-            2 * tiles_of(e, shape) * most_splits(e, shape) >= units)
-            return shape;
-    }
-    return SMALL;
+    if (c->dtype == WK_F64 || e->n <= shapes[SMALL].n)
+        return SMALL;
+    bool large = e->m > shapes[MIDDLE].m && 4 * tiles_of(e, LARGE) * most_splits(e, LARGE) >= units;
+    return large ? LARGE : MIDDLE;
 }
 
 /* Into how many parts k is cut, so that there are blocks for the whole device. */
 static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
 {
     enum { MOST_BYTES = 1 << 28 };
-    int64_t want = (shape == LARGE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
+    int64_t want = (shape >= MIDDLE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
     int64_t most = smaller(most_splits(e, shape), MOST_BYTES / 8 / larger(total, 1));
     return larger(smaller(want / larger(tiles_of(e, shape), 1), most), 1);
 }
@@ -290,10 +293,17 @@ static void fill_axes(const wk_conv_geometry *g, bool turned, depth_axis *axis)
                                .hop = (i32)(turned ? -g->dilation[d] : g->dilation[d]),
                                .taps = (i32)g->kernel[d],
                                .out = (i32)(turned ? g->image[d] : g->map[d]),
-                               .by_taps = divisor_of(g->kernel[d]),
                                .by_out = divisor_of(turned ? g->image[d] : g->map[d]),
                                .by_stride = divisor_of(g->stride[d])};
     }
+}
+
+/* Kernels of 3 x 3, stride 1 or 2, without dilation. */
+static bool is_3x3(const wk_conv_geometry *g)
+{
+    bool one = g->kernel[0] == 1 && g->stride[0] == 1 && g->padding[0] == 0;
+    return one && g->kernel[1] == 3 && g->kernel[2] == 3 && g->dilation[1] == 1 && g->dilation[2] == 1 &&
+           g->stride[1] == g->stride[2] && g->stride[1] <= 2;
 }
 
 static wk_status run_depthwise(const wk_call *c, const plan *p)
@@ -307,17 +317,22 @@ static wk_status run_depthwise(const wk_call *c, const plan *p)
                     .out = wk_ptr(p->out),
                     .multiplier = divisor_of(multiplier)};
     fill_axes(g, turned, a.axis);
-    a.rows = wk_planes_rows(wk_count(p->out), a.axis[1].out);
+    bool three = is_3x3(g) && p->way != CONV_PHASES && !(turned && multiplier > 1);
+    if (three && turned) { /* the taps from the last to the first, so that they go up as in the map */
+        a.turned = 1;
+        a.axis[1].first -= 2;
+        a.axis[2].first -= 2;
+    }
+    a.rows = three ? WK_DEPTH_ROWS : wk_planes_rows(wk_count(p->out), a.axis[1].out);
     int64_t strips = ceil_div(a.axis[1].out, a.rows);
     a.strips = divisor_of(strips);
     a.walk.channels = divisor_of(channels);
     a.walk.rows = 1;
     int64_t size[] = {g->n * channels, a.axis[0].out * strips, a.axis[2].out};
-    unsigned char t = (unsigned char)c->dtype;
-    if (p->way == CONV_PHASES || (turned && multiplier > 1))
-        return wk_planes_run(c, &depth_image, WK_INSTANCE(.t = {t}), &a, sizeof a, &a.walk, size, 1);
-    short three = g->kernel[0] == 1 && g->kernel[1] == 3 && g->kernel[2] == 3 ? 3 : 0;
-    return wk_planes_run(c, &depth_map, WK_INSTANCE(.t = {t}, .i = {three}), &a, sizeof a, &a.walk, size, 1);
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {three ? (short)a.axis[1].step : 0}};
+    bool image = p->way == CONV_PHASES || (turned && multiplier > 1);
+    const wk_kernel *k = three ? &depth_3x3 : image ? &depth_image : &depth_map;
+    return wk_planes_run(c, k, &instance, &a, sizeof a, &a.walk, size, 1);
 }
 
 /* ---- gradients of weights and bias ---- */

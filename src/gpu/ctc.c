@@ -32,6 +32,7 @@ static void take_tensors(const wk_call *c, ctc_args *a)
                     .label_wide = counts->dtype == WK_I64,
                     .blank = (i32)p->blank,
                     .zero_infinity = (i32)p->zero_infinity,
+                    .by_batch = wk_divisor_of(x->shape[1]),
                     .states = 2 * labels->shape[1] + 1,
                     .loss = wk_ptr(c->out[0]),
                     .dx = c->out[1] ? wk_ptr(c->out[1]) : NULL,
@@ -88,7 +89,13 @@ static wk_status run_ctc(wk_call *c)
     return WK_LAUNCH(c, &gradient_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), by_rows, a);
 }
 
+static const char *refuse_huge(const wk_call *c)
+{
+    const wk_tensor *x = c->in[0];
+    return x->shape[1] > 0 && x->shape[0] > INT32_MAX / x->shape[1] ? "2^31 rows of x or more" : NULL;
+}
+
 const wk_impl wk_gpu_impls_ctc[] = {
-    {"ctc_loss", "kernel", run_ctc, NULL, NULL},
+    {"ctc_loss", "kernel", run_ctc, refuse_huge, NULL},
     {0},
 };

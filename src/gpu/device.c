@@ -39,10 +39,7 @@ wk_status wk_gpu_mail(wk_gpu *g)
 
 wk_report wk_report_of(const wk_call *c, int slot)
 {
-    int op = 0;
-    while (wk_op_at(op) != c->op)
-        op++;
-    return (wk_report){wk_gpu_of(c->device)->mailbox_on_device, op, slot};
+    return (wk_report){wk_gpu_of(c->device)->mailbox_on_device, c->op->number, slot};
 }
 
 static wk_status sync(wk_device *d)

@@ -2,7 +2,8 @@
  *
  * Reading is one kernel. Writing finds for each element of big the last id that leads to it, by an atomic maximum of
  * integers, and lets that one write. Adding gives the same bits every time: either a wave has a line of big to itself
- * and takes its ids in order, or the ids are put into order and the first of each run of equal ones adds all of them. */
+ * and takes its ids in order, or the ids are put into order and the first of each run of equal ones adds all of them. Of
+ * few ids along dim a thread looks through all, without memory beside the tensors. */
 #include "ops/index.h"
 #include "copy.h"
 #include "families.h"
@@ -16,6 +17,7 @@ static const wk_kernel find_last = {"index", "index_last", "index_args", 256, .i
 static const wk_kernel scatter = {"index", "index_scatter", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel take = {"index", "index_take", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel make_keys = {"index", "index_keys", "index_args", 256, .ints = 1};
+static const wk_kernel add_few = {"index", "index_add_few", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel add_runs = {"index",         "index_runs", "runs_args",
                                    WK_RUNS_THREADS, .types = 1,   .ints = 1};
 static const wk_kernel add_lines = {"index", "index_lines", "lines_args", 64, .types = 1, .ints = 1};
@@ -76,6 +78,9 @@ static index_args args_of(const wk_call *c, plan *p, int ids_slot)
                     .along = p->along[BIG],
                     .flat_along = p->along[FLAT],
                     .limit = p->size,
+                    .n = p->n,
+                    .id_along = p->along[IDS],
+                    .small_along = p->along[SMALL],
                     .id_bytes = wk_id_bytes(p->ids->dtype),
                     .report = wk_report_of(c, ids_slot)};
     i64 *steps[SIDES] = {a.big_step, a.small_step, a.id_step, a.flat_step, a.place_step};
@@ -125,9 +130,13 @@ static wk_status run_gather(const wk_call *c, const wk_tensor *x, wk_tensor *y, 
 
 /* ---- writing ---- */
 
+enum { FEW_IDS = 32 }; /* along dim, that one thread looks through */
+
 /* For each element of big 1 + the place of the last id that leads to it, 0 without. */
 static wk_status find_writers(const wk_call *c, plan *p, index_args *a)
 {
+    if (p->n <= FEW_IDS)
+        return WK_OK;
     wk_tensor *last = wk_tensor_new(c->device, WK_U32, p->big->rank, p->big->shape);
     if (!last)
         return wk_error_status();
@@ -151,10 +160,20 @@ static wk_status run_scatter(const wk_call *c, wk_tensor *y, const wk_tensor *sr
 
 /* ---- adding ---- */
 
+/* Integers of one size add alike. */
+static wk_dtype add_dtype(wk_dtype d) { return wk_is_float(d) ? d : wk_gpu_word(wk_bytes(d)); }
+
 static wk_status too_many(const wk_call *c, i64 n)
 {
     return wk_call_fail(c, WK_ERR_UNSUPPORTED, "ids", "expected to lead to fewer than 2^32 places, got %lld",
                         (long long)n);
+}
+
+static wk_status run_few(const wk_call *c, plan *p, int ids_slot)
+{
+    index_args a = args_of(c, p, ids_slot);
+    unsigned char dtype = (unsigned char)add_dtype(p->big->dtype);
+    return WK_LAUNCH(c, &add_few, WK_INSTANCE(.t = {dtype}, .i = {is_wide(p)}), grid_for(a.count), a);
 }
 
 /* The ids with what they lead to, of `places` there are, in order. */
@@ -180,8 +199,8 @@ typedef struct {
 
 static int columns_at_once(const columns *w, const runs_args *a, wk_dtype dtype)
 {
-    int vec = (int)(16 / wk_bytes(dtype)), last = w->rank - 1;
-    vec = vec > 8 ? 8 : vec;
+    int vec = (int)(16 / wk_bytes(dtype)), last = w->rank - 1, most = wk_is_float(dtype) ? 8 : 4;
+    vec = vec > most ? most : vec; /* more sums do not fit into registers */
     if (w->rank == 0 || w->shape[last] % vec || a->big_along % vec || a->small_along % vec)
         return 1;
     for (int s = 0; s < 2; s++) {
@@ -194,9 +213,6 @@ static int columns_at_once(const columns *w, const runs_args *a, wk_dtype dtype)
     }
     return vec;
 }
-
-/* Integers of one size add alike. */
-static wk_dtype add_dtype(wk_dtype d) { return wk_is_float(d) ? d : wk_gpu_word(wk_bytes(d)); }
 
 static wk_status add_columns(const wk_call *c, columns w, wk_dtype dtype, runs_args a)
 {
@@ -359,12 +375,14 @@ static wk_status run_add(const wk_call *c, const wk_tensor *x, wk_tensor *y, con
                          int ids_slot, bool slices)
 {
     plan p = plan_of(c, y, src, c->in[ids_slot], slices);
-    bool lines = p.count && by_lines(&p);
+    bool few = p.n <= FEW_IDS, lines = p.count && !few && by_lines(&p);
     if (lines && p.size && covers_big(&p))
         return run_lines(c, &p, x, ids_slot);
     WK_TRY(set_before(c, x, y));
     if (p.count == 0)
         return WK_OK;
+    if (few)
+        return run_few(c, &p, ids_slot);
     if (lines)
         return run_lines(c, &p, y, ids_slot);
     if (p.same_ids)

@@ -13,6 +13,8 @@ static const wk_kernel count_kernel = {"loss", "count_targets", "class_args", WK
 static const wk_kernel rows_kernel = {"loss", "class_rows", "class_args", THREADS, .types = 2};
 static const wk_kernel gradient_kernel = {"loss",  "class_gradient", "class_args",
                                           THREADS, .types = 2,       .ints = 1};
+static const wk_kernel stream_kernel = {"loss",     "class_stream", "class_args", WK_STREAM_THREADS,
+                                        .types = 2, .ints = 1};
 static const wk_kernel element_kernel = {"loss",          "element_losses", "element_args", THREADS,
                                          .formula = true, .types = 1,       .ints = 1};
 
@@ -56,12 +58,16 @@ static wk_status row_statistics(wk_call *c, class_args *a)
     return wk_gpu_reduce(c, "r_softmax", c->in[0], 2, 1, top, z);
 }
 
-static wk_status put_gradient(wk_call *c, class_args *a)
+static int gradient_width(const wk_call *c, const class_args *a)
 {
     int vec = (int)(16 / wk_bytes(c->dtype));
-    if (a->column != 1 || a->row % vec || a->classes % vec || !aligned(a->x, vec, c->dtype) ||
-        !aligned(a->dx, vec, c->dtype))
-        vec = 1;
+    bool even = a->column == 1 && a->row % vec == 0 && a->classes % vec == 0;
+    return even && aligned(a->x, vec, c->dtype) && aligned(a->dx, vec, c->dtype) ? vec : 1;
+}
+
+static wk_status put_gradient(wk_call *c, class_args *a)
+{
+    int vec = gradient_width(c, a);
     int64_t tiles = (a->classes + THREADS * vec - 1) / (THREADS * vec);
     a->tiles = wk_wide_divisor_of(tiles);
     a->blocks = a->rows * tiles;
@@ -71,13 +77,39 @@ static wk_status put_gradient(wk_call *c, class_args *a)
                      *a);
 }
 
+/* Cross entropy: a block to a row when rows are long and many, else the rows' statistics first. */
+static wk_status put_losses(wk_call *c, class_args *a)
+{
+    wk_instance instance = {.t = {(unsigned char)c->dtype, (unsigned char)c->in[1]->dtype}};
+    bool many = a->rows >= wk_gpu_of(c->device)->facts.units / 2;
+    if (a->dx && many && a->classes >= 1024 && a->classes < 1 << 30 && a->column == 1) {
+        int vec = gradient_width(c, a);
+        a->tiles = wk_wide_divisor_of(a->classes / vec);
+        instance.i[0] = (short)vec;
+        return WK_LAUNCH(c, &stream_kernel, &instance, (wk_grid){.x = wk_blocks(a->rows, 1, WK_GRID_MAX)},
+                         *a);
+    }
+    WK_TRY(row_statistics(c, a));
+    WK_TRY(
+        WK_LAUNCH(c, &rows_kernel, &instance, (wk_grid){.x = wk_blocks(a->rows, THREADS, WK_GRID_MAX)}, *a));
+    return a->dx ? put_gradient(c, a) : WK_OK;
+}
+
+static wk_status put_nll(wk_call *c, const class_args *a)
+{
+    wk_instance instance = {.t = {(unsigned char)c->dtype, (unsigned char)c->in[1]->dtype}};
+    if (a->dx)
+        WK_TRY(wk_gpu_zero(c, a->dx, (size_t)(a->rows * a->classes) * wk_bytes(c->dtype)));
+    return WK_LAUNCH(c, &rows_kernel, &instance, (wk_grid){.x = wk_blocks(a->rows, THREADS, WK_GRID_MAX)},
+                     *a);
+}
+
 static wk_status run_classes(wk_call *c, bool softmax)
 {
     const wk_loss_params *params = c->params;
     const wk_tensor *x = c->in[0], *t = c->in[1];
     bool none = params->reduction == WK_REDUCE_NONE, mean = params->reduction == WK_REDUCE_MEAN;
-    wk_instance of_ids = {.t = {(unsigned char)t->dtype}},
-                instance = {.t = {(unsigned char)c->dtype, of_ids.t[0]}};
+    wk_instance of_ids = {.t = {(unsigned char)t->dtype}};
     class_args a = {.x = wk_ptr(x),
                     .targets = wk_ptr(t),
                     .y = none ? wk_ptr(c->out[0]) : NULL,
@@ -93,13 +125,7 @@ static wk_status run_classes(wk_call *c, bool softmax)
         return wk_error_status();
     if (mean)
         WK_TRY(WK_LAUNCH(c, &count_kernel, &of_ids, (wk_grid){.x = 1}, a));
-    if (softmax)
-        WK_TRY(row_statistics(c, &a));
-    else if (a.dx)
-        WK_TRY(wk_gpu_zero(c, a.dx, (size_t)wk_count(x) * wk_bytes(c->dtype)));
-    WK_TRY(WK_LAUNCH(c, &rows_kernel, &instance, (wk_grid){.x = wk_blocks(a.rows, THREADS, WK_GRID_MAX)}, a));
-    if (softmax && a.dx)
-        WK_TRY(put_gradient(c, &a));
+    WK_TRY(softmax ? put_losses(c, &a) : put_nll(c, &a));
     return none ? WK_OK : put_total(c, a.losses, a.rows, a.count, 1);
 }
 

@@ -56,7 +56,7 @@ static wk_status sum_windows(const wk_call *c, lrn_args *a, int what, void *out)
 static wk_status roll(const wk_call *c, lrn_args *a)
 {
     int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
-    vec = vec > 4 ? 4 : vec; /* registers */
+    vec = vec > 4 ? 4 : c->dtype == WK_F64 ? 1 : vec; /* registers */
     a->strip = STRIP;
     a->strips = (a->rows + STRIP - 1) / STRIP;
     a->by_strips = wk_divisor_if_small(a->strips);

@@ -6,10 +6,25 @@
 #include "wick/ops.h"
 
 static const wk_kernel tiles_kernel = {"matmul", "matmul_tiles", "matmul_args", 256, .types = 2};
+/* Of four waves: 64 lanes, 32 lanes. */
+static const wk_kernel matrix_kernel[] = {
+    {"matmul_matrix", "matmul_matrix", "matmul_args", 256, .types = 2},
+    {"matmul_matrix", "matmul_matrix", "matmul_args", 128, .types = 2},
+};
 static const wk_kernel dot_kernel = {"matmul", "matmul_dot", "matmul_args", 256, .types = 2, .ints = 1};
 static const wk_kernel columns_kernel = {"matmul", "matmul_columns", "matmul_args",
                                          256,      .types = 2,       .ints = 2};
 static const wk_kernel finish_kernel = {"matmul", "matmul_finish", "matmul_finish_args", 256, .types = 2};
+
+bool wk_gpu_has_matrix(const wk_gpu *g)
+{
+    static const char *const with[] = {"gfx90a", "gfx94", "gfx95", "gfx11", "gfx12", "sm_8", "sm_9", "sm_1"};
+    for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
+        if (strncmp(g->facts.arch, with[i], strlen(with[i])) == 0)
+            return true;
+    }
+    return false;
+}
 
 /* A product on its way to a kernel. */
 typedef struct {
@@ -98,12 +113,12 @@ static bool reads_wide(const matmul_operand *o, const product *p, int64_t contig
     return true;
 }
 
-static void choose_read(matmul_operand *o, const product *p)
+static void choose_read(matmul_operand *o, const product *p, int width)
 {
-    if (reads_wide(o, p, o->k, o->row, 4))
-        o->read = WK_READ_K4;
-    else if (reads_wide(o, p, o->row, o->k, 4))
-        o->read = WK_READ_ROW4;
+    if (reads_wide(o, p, o->k, o->row, width))
+        o->read = WK_READ_K_WIDE;
+    else if (reads_wide(o, p, o->row, o->k, width))
+        o->read = WK_READ_ROW_WIDE;
     else
         o->read = o->k <= o->row ? WK_READ_K : WK_READ_ROW;
 }
@@ -198,15 +213,17 @@ static wk_status run_tiles(const wk_call *c, product *p)
 {
     matmul_args *g = &p->g;
     i64 row_tiles = (g->m + WK_TILE - 1) / WK_TILE, col_tiles = (g->n + WK_TILE - 1) / WK_TILE;
-    choose_read(&g->a, p);
-    choose_read(&g->b, p);
+    const wk_gpu *gpu = wk_gpu_of(c->device);
+    bool matrix = wk_bytes(p->in) == 2 && wk_gpu_has_matrix(gpu);
+    choose_read(&g->a, p, matrix ? 8 : 4);
+    choose_read(&g->b, p, matrix ? 8 : 4);
     g->row_tiles = wk_divisor_of(row_tiles);
     g->tiles = row_tiles * col_tiles;
     if (row_tiles >= (i64)1 << 31 || g->tiles >= (i64)1 << 31)
         return wk_fail(WK_ERR_UNSUPPORTED, "matmul: a matrix of %lld x %lld is too large", (long long)g->m,
                        (long long)g->n);
     choose_splits(c, g, g->tiles, 256);
-    return launch(c, p, &tiles_kernel, g->tiles, 0, 0);
+    return launch(c, p, matrix ? &matrix_kernel[gpu->facts.wave == 32] : &tiles_kernel, g->tiles, 0, 0);
 }
 
 /* Rows the thin kernels are made for. */

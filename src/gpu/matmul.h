@@ -19,4 +19,7 @@ wk_tensor wk_flipped(const wk_tensor *t);
 /* t as a matrix of rows of its last dimension; copied where its layout has no such view. */
 wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows);
 
+/* Whether the device has the matrix units of kernels/mma.h. */
+bool wk_gpu_has_matrix(const wk_gpu *g);
+
 #endif

@@ -6,9 +6,8 @@ static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 102
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
-enum {
-    STRIP = 4
-}; /* samples, at least, whose shares of dweight and dbias are summed before they are written */
+/* Samples of a thread, at least, whose shares of dweight and dbias are one part. */
+enum { STRIP = 4 };
 
 /* ---- how a row is spread over threads ---- */
 
@@ -16,12 +15,14 @@ typedef struct {
     int vec, packs, lanes, threads;
 } row_form;
 
-/* A row of n elements over some lanes of a wave, or a block of up to `most` threads. False: it is too long. */
+/* A row of n elements over some lanes of a wave, or a block of up to `most` threads, of which each has as many as its
+ * registers hold: addresses need some too. False: it is too long. */
 static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
 {
-    int each = c->dtype == WK_F64 ? 8 : 16, wave = wk_gpu_of(c->device)->facts.wave;
-    const int lanes[] = {8, wave, 256, most};
-    for (int i = 0; i < 4; i++) {
+    int each = c->dtype == WK_F64 || (most < 1024 && vec == 1) ? 8 : 16,
+        wave = wk_gpu_of(c->device)->facts.wave;
+    const int lanes[] = {8, 32, wave, 256, most};
+    for (int i = 0; i < 5; i++) {
         if ((i64)lanes[i] * each < n)
             continue;
         *f =
@@ -110,12 +111,8 @@ static wk_status run_norm(wk_call *c)
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     p.a.x = wk_ptr(x);
     p.a.y = wk_ptr(c->out[0]);
-    int vec = (int)(16 / wk_bytes(c->dtype));
-    if (p.n % vec == 0 && p.a.x_step % vec == 0)
-        vec = wk_pack_width(c->dtype, p.n, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
+    int vec = wk_pack_width(c->dtype, p.n | p.a.x_step, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
                             p.s.inner > 1 ? 2 : 4);
-    else
-        vec = 1;
     form_of(c, p.n, vec, 1024, &f);
     p.a.whole = p.s.inner % vec == 0;
     wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
@@ -175,20 +172,17 @@ static wk_status run_norm_backward(wk_call *c)
     if (wk_count(x) == 0)
         return zero_weights(c);
     WK_TRY(make_plan(c, c->in[2], NULL, &p));
-    if (p.s.inner > 1 || !form_of(c, p.n, 1, 512, &f) || p.s.groups > WK_GRID_MAX)
+    if (p.s.inner > 1 || !form_of(c, p.n, 2, 512, &f) || p.s.groups > WK_GRID_MAX)
         return wk_gpu_norm_long_backward(c, &p.s, p.weight);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     WK_TRY(samples_of(&dy, first_dim(c), &p.a.dy_step));
     p.a.x = wk_ptr(x);
     p.a.dy = wk_ptr(dy);
     p.a.y = c->out[0] ? wk_ptr(c->out[0]) : NULL;
-    int vec = (int)(16 / wk_bytes(c->dtype));
-    if (p.a.x_step % vec == 0 && p.a.dy_step % vec == 0)
-        vec = wk_pack_width(c->dtype, p.n, (const void *[]){p.a.x, p.a.dy, p.a.y, p.a.weight}, 4);
-    else
-        vec = 1;
-    form_of(c, p.n, vec, 512, &f);
-    return launch_grad(c, &p, &f);
+    int vec = wk_pack_width(c->dtype, p.n | p.a.x_step | p.a.dy_step,
+                            (const void *[]){p.a.x, p.a.dy, p.a.y, p.a.weight}, 4);
+    return form_of(c, p.n, vec, 512, &f) ? launch_grad(c, &p, &f)
+                                         : wk_gpu_norm_long_backward(c, &p.s, p.weight);
 }
 
 const wk_impl wk_gpu_impls_norm[] = {

@@ -41,7 +41,8 @@ static inline wk_divisor wk_divisor_if_small(i64 d)
 
 static inline const void *wk_ptr_or_null(const wk_tensor *t) { return t ? wk_ptr(t) : NULL; }
 
-/* Elements of 16 bytes when all of these lie on 16 bytes (NULL does), else 1. */
+/* The elements of 16 bytes where all pointers lie on 16 bytes (NULL does) and `multiple`, of sizes and steps or-ed
+ * together, is a multiple of that; else 1. */
 static inline int wk_pack_width(wk_dtype dtype, i64 multiple, const void *const *pointers, int n)
 {
     int vec = (int)(16 / wk_bytes(dtype));

@@ -6,7 +6,7 @@ static const wk_kernel measure_kernel = {"norm_planes", "norm_measure", "norm_pl
 static const wk_kernel columns_kernel = {"norm_planes", "norm_columns", "norm_columns_args",
                                          256,           .types = 1,     .ints = 1};
 static const wk_kernel apply_kernel = {"norm_planes", "norm_apply", "norm_planes_args",
-                                       256,           .types = 1,   .ints = 2};
+                                       256,           .types = 1,   .ints = 3};
 #define FINISH(name) \
     { \
         "norm_planes", name, "norm_finish_args", 256, .types = 1 \
@@ -74,6 +74,8 @@ wk_status wk_norm_finish(const wk_call *c, norm_finish_args *a, int kind)
 {
     int waves = 256 / wk_gpu_of(c->device)->facts.wave;
     a->by_each = wk_divisor_if_small(a->each);
+    a->by_groups = wk_divisor_if_small(a->groups);
+    a->by_channels = wk_divisor_if_small(a->channels);
     a->by_chunks = wk_divisor_if_small(a->chunks);
     return WK_LAUNCH(c, &finish_kernels[kind], WK_INSTANCE(.t = {(unsigned char)c->dtype}),
                      ((wk_grid){.x = wk_blocks(a->families, waves, WK_GRID_MAX)}), *a);
@@ -82,12 +84,15 @@ wk_status wk_norm_finish(const wk_call *c, norm_finish_args *a, int kind)
 wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
 {
     int vec = wk_pack_width(c->dtype, a->count, (const void *[]){a->x, a->dy, a->y}, 3);
+    if (a->count == 0)
+        return WK_OK;
     a->by_inner = wk_divisor_if_small(a->inner);
     a->by_channels = wk_divisor_if_small(a->channels);
-    a->whole = a->inner % vec == 0;
+    bool plain = a->inner % vec == 0 && !a->weight && !a->bias;
+    a->small = ((a->by_rows ? a->count / a->inner : a->channels) | a->inner) >> 30 == 0;
     return WK_LAUNCH(c, &apply_kernel,
-                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL}),
-                     ((wk_grid){.x = wk_blocks(a->count, 256 * vec, WK_GRID_MAX)}), *a);
+                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL, plain}),
+                     ((wk_grid){.x = wk_blocks(a->count, 256 * vec * 4, WK_GRID_MAX)}), *a);
 }
 
 /* ---- rows in passes ---- */

@@ -1,14 +1,24 @@
 /* planes.c: kernels over planes: views and launches. */
 #include "planes.h"
 
+/* Rows walked by one, and 31 bits are enough for a plane. */
+static bool has_rows(const wk_tensor *t, bool flat)
+{
+    int last = t->rank - 1;
+    if (t->shape[last] > 1 && t->strides[last] != 1)
+        return false;
+    return flat || t->shape[last - 1] <= 1 ||
+           t->strides[last - 1] <= (INT32_MAX - t->shape[last]) / (t->shape[last - 1] - 1);
+}
+
 wk_status wk_planes_view(const wk_tensor *t, bool flat, plane_view *v)
 {
     int last = t->rank - 1, lead = t->rank - (flat ? 1 : 2);
-    if (t->shape[last] > 1 && t->strides[last] != 1 && !(t = wk_tensor_packed(t)))
+    if (!has_rows(t, flat) && !(t = wk_tensor_packed(t)))
         return wk_error_status();
     *v = (plane_view){.p = wk_ptr(t), .c = t->strides[lead - 1]};
-    if (!flat)
-        v->row = t->strides[last - 1];
+    if (!flat && t->shape[last - 1] > 1)
+        v->row = (i32)t->strides[last - 1];
     if (lead > 1)
         v->n = t->strides[0];
     return WK_OK;

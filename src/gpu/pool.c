@@ -1,5 +1,6 @@
 /* pool.c: pooling and its gradients on the GPU. */
 #include "ops/pool.h"
+#include "wick/ops.h"
 #include "families.h"
 #include "kernels/pool.h"
 #include "planes.h"
@@ -7,6 +8,8 @@
 static const wk_kernel pool_windows = {"pool", "pool_windows", "pool_args", 256, .types = 1, .ints = 2};
 static const wk_kernel pool_wide = {"pool", "pool_wide", "pool_args", 256, .types = 1, .ints = 2};
 static const wk_kernel pool_grad = {"pool", "pool_grad", "pool_args", 256, .types = 1, .ints = 1};
+static const wk_kernel pool_grad_blocks = {"pool", "pool_grad_blocks", "pool_args",
+                                           256,    .types = 1,         .ints = 3};
 static const wk_kernel pool_astray = {"pool", "pool_astray", "pool_args", 256, .types = 1};
 
 typedef struct {
@@ -66,6 +69,8 @@ static wk_status make_plan(const wk_call *c, plan *p)
     return WK_OK;
 }
 
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
 /* Planes of high x wide items. */
 static wk_status run_planes(const wk_call *c, plan *p, const wk_kernel *k, const wk_instance *instance,
                             int64_t high, int64_t wide, int lanes)
@@ -98,16 +103,28 @@ static wk_status run_windows(const wk_call *c, plan *p)
     }
     int k = h->kernel == w->kernel && w->kernel <= 3 && w->kernel > 1 ? (int)w->kernel : 0;
     p->a.walk.rows = wk_planes_rows(p->s.planes * h->out * w->out, h->out);
-    return run_planes(c, p, &pool_windows, WK_INSTANCE(.t = {t}, .i = {p->max, (short)k}),
+    short fold = !p->max ? 0 : p->a.indices.p ? 1 : 2;
+    return run_planes(c, p, &pool_windows, WK_INSTANCE(.t = {t}, .i = {fold, (short)k}),
                       (h->out + p->a.walk.rows - 1) / p->a.walk.rows, w->out, 1);
+}
+
+/* Few large planes: a reduction, which shares each among several blocks. */
+static wk_status run_reduction(const wk_call *c, bool max)
+{
+    const int64_t dims[] = {-2, -1};
+    wk_tensor *y = max ? wk_max(c->in[0], 2, dims, 1, NULL) : wk_mean(c->in[0], 2, dims, 1);
+    return y ? wk_copy_into(c->out[0], y) : wk_error_status();
 }
 
 static wk_status run_forward(wk_call *c)
 {
+    enum { LARGE_PLANE = 1 << 16 };
     plan p = {0};
     WK_TRY(make_plan(c, &p));
     if (p.s.planes == 0)
         return WK_OK;
+    if (p.global && p.s.h.in * p.s.w.in >= LARGE_PLANE && p.s.planes < wk_gpu_of(c->device)->facts.units)
+        return run_reduction(c, p.max);
     WK_TRY(wk_planes_view(c->in[0], strstr(c->op->name, "1d"), &p.a.x));
     p.a.y.p = wk_ptr(c->out[0]);
     if (p.max && c->out[1])
@@ -145,13 +162,27 @@ static wk_status make_flag(const wk_call *c, plan *p)
     return wk_gpu_zero(c, p->a.astray, sizeof *p->a.astray);
 }
 
+static wk_status run_gather(const wk_call *c, plan *p)
+{
+    const wk_pool_dim *h = &p->s.h, *w = &p->s.w;
+    unsigned char t = (unsigned char)c->dtype;
+    int64_t stride = w->stride, back = (larger(h->kernel, w->kernel) - 1) / stride;
+    if (h->stride == stride && stride <= 2 && back <= (stride == 1 ? 2 : 1)) {
+        wk_instance instance = {.t = {t}, .i = {p->max, (short)stride, (short)back}};
+        p->a.walk.rows = 1;
+        return run_planes(c, p, &pool_grad_blocks, &instance, (h->in - 1 + h->padding) / stride + 1,
+                          (w->in - 1 + w->padding) / stride + 1, 1);
+    }
+    p->a.walk.rows = wk_planes_rows(p->s.planes * h->in * w->in, h->in);
+    return run_planes(c, p, &pool_grad, WK_INSTANCE(.t = {t}, .i = {p->max}),
+                      (h->in + p->a.walk.rows - 1) / p->a.walk.rows, w->in, 1);
+}
+
 static wk_status run_backward(wk_call *c)
 {
     plan p = {0};
     bool flat = strstr(c->op->name, "1d"), given = !strstr(c->op->name, "global") && c->in[2];
-    unsigned char t = (unsigned char)c->dtype;
     WK_TRY(make_plan(c, &p));
-    const wk_pool_dim *h = &p.s.h, *w = &p.s.w;
     if (p.s.planes == 0)
         return WK_OK;
     if (p.max)
@@ -160,11 +191,10 @@ static wk_status run_backward(wk_call *c)
         WK_TRY(make_flag(c, &p));
     WK_TRY(wk_planes_view(c->in[1], flat, &p.a.y));
     p.a.x.p = wk_ptr(c->out[0]);
-    p.a.walk.rows = wk_planes_rows(p.s.planes * h->in * w->in, h->in);
-    WK_TRY(run_planes(c, &p, &pool_grad, WK_INSTANCE(.t = {t}, .i = {p.max}),
-                      (h->in + p.a.walk.rows - 1) / p.a.walk.rows, w->in, 1));
+    WK_TRY(run_gather(c, &p));
     p.a.walk.rows = 1;
-    return given ? run_planes(c, &p, &pool_astray, WK_INSTANCE(.t = {t}), h->in, w->in, 1) : WK_OK;
+    unsigned char t = (unsigned char)c->dtype;
+    return given ? run_planes(c, &p, &pool_astray, WK_INSTANCE(.t = {t}), p.s.h.in, p.s.w.in, 1) : WK_OK;
 }
 
 #define ROW(name) \

@@ -126,6 +126,13 @@ static void plan_columns(plan *p)
     while (1 << a->log_group < packs &&
            (a->log_group < 5 || (a->log_group < LOG_THREADS && 2 * THREADS >> a->log_group > a->n)))
         a->log_group++;
+    /* Few elements to a result: a thread takes all of them, and results of all dimensions are one row. */
+    int64_t rows = THREADS >> a->log_group, all_packs = p->outs / p->vec;
+    if (a->n <= 8 || (a->n < 4 * rows && all_packs >= 16 * THREADS)) {
+        a->log_group = LOG_THREADS;
+        a->width = p->outs;
+        packs = all_packs;
+    }
     a->tiles = wk_wide_divisor_of((packs + (1 << a->log_group) - 1) >> a->log_group);
     a->blocks = p->outs / a->width * a->tiles.d;
     p->blocks = least(a->blocks, WK_GRID_MAX);

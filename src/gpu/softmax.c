@@ -10,28 +10,37 @@
 
 static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
 
-/* Lines in registers, and lines that do not fit. */
-#define KERNELS(lines, stream) \
+/* Lines in registers, lines that do not fit, and lines side by side. */
+typedef struct {
+    wk_kernel lines, stream, columns;
+} kernels;
+#define KERNELS(name) \
     { \
-        {"softmax", lines, "softmax_args", 256, .types = 1, .ints = 3}, \
-            {"softmax", stream, "softmax_args", 512, .types = 1, .ints = 2}, \
+        {"softmax", name "_lines", "softmax_args", 256, .types = 1, .ints = 3}, \
+            {"softmax", name "_stream", "softmax_args", 512, .types = 1, .ints = 2}, \
+            {"softmax", name "_columns", "softmax_args", 256, .types = 1, .ints = 2}, \
     }
-static const wk_kernel forward_kernels[] = KERNELS("softmax_lines", "softmax_stream"),
-                       backward_kernels[] = KERNELS("softmax_back_lines", "softmax_back_stream");
+static const kernels forward_kernels = KERNELS("softmax"), backward_kernels = KERNELS("softmax_back");
 
 typedef struct {
     unsigned set;
-    int64_t kept[WK_MAX_RANK];         /* x's shape with the dims of the lines as 1 */
-    wk_gpu_walk lines, line, dy_lines; /* x and y, dy and y */
+    int64_t kept[WK_MAX_RANK];     /* x's shape with the dims of the lines as 1 */
+    wk_gpu_walk lines, line;       /* of x and y */
+    wk_gpu_walk dy_lines, dy_line; /* of dy and y */
     int vec, keep;
     softmax_args a;
 } plan;
 
 /* ---- lines in registers ---- */
 
-static bool aligned(const wk_tensor *t, int vec)
+static bool aligned(const wk_call *c, int vec)
 {
-    return (size_t)wk_ptr(t) % ((size_t)vec * wk_bytes(t->dtype)) == 0;
+    const wk_tensor *all[] = {c->in[0], c->in[1] ? c->in[1] : c->in[0], c->out[0]};
+    for (int i = 0; i < 3; i++) {
+        if ((size_t)wk_ptr(all[i]) % ((size_t)vec * wk_bytes(c->dtype)))
+            return false;
+    }
+    return true;
 }
 
 static bool even_strides(const wk_gpu_walk *w, int vec)
@@ -43,27 +52,26 @@ static bool even_strides(const wk_gpu_walk *w, int vec)
     return true;
 }
 
-/* Splits the dims of x (and of dy, for the gradient); false when a line is not one run of neighbours in each. */
-static bool split_dims(const wk_call *c, plan *p)
+/* Splits the dims of x, and of dy for the gradient, into lines and what counts them. */
+static void split_dims(const wk_call *c, plan *p)
 {
-    const wk_tensor *x = c->in[0], *dy = c->in[1], *y = c->out[0];
-    wk_gpu_walk dy_line = {0};
+    const wk_tensor *x = c->in[0], *dy = c->in[1] ? c->in[1] : x, *y = c->out[0];
     for (int d = 0; d < x->rank; d++) {
         bool along = p->set >> d & 1;
         p->kept[d] = along ? 1 : x->shape[d];
         wk_gpu_walk_add(along ? &p->line : &p->lines, x->shape[d], x->strides[d], y->strides[d]);
-        if (dy)
-            wk_gpu_walk_add(along ? &dy_line : &p->dy_lines, x->shape[d], dy->strides[d], y->strides[d]);
+        wk_gpu_walk_add(along ? &p->dy_line : &p->dy_lines, x->shape[d], dy->strides[d], y->strides[d]);
     }
-    wk_gpu_walk *walks[] = {&p->lines, &p->line, &p->dy_lines, &dy_line};
+    wk_gpu_walk *walks[] = {&p->lines, &p->line, &p->dy_lines, &p->dy_line};
     for (int i = 0; i < 4; i++)
         wk_gpu_walk_join(walks[i]);
-    const wk_gpu_walk *l[] = {&p->line, dy ? &dy_line : &p->line};
-    for (int i = 0; i < 2; i++) {
-        if (l[i]->rank > 1 || (l[i]->rank == 1 && (l[i]->strides[0][0] != 1 || l[i]->strides[1][0] != 1)))
-            return false;
-    }
-    return true;
+    p->a.lines = wk_gpu_walk_count(&p->lines);
+}
+
+/* A line is one run of neighbours in every tensor. */
+static bool runs(const wk_gpu_walk *line)
+{
+    return line->rank == 0 || (line->rank == 1 && line->strides[0][0] == 1 && line->strides[1][0] == 1);
 }
 
 /* How many threads share a line, and how many packs each keeps; false when it does not fit. */
@@ -72,8 +80,7 @@ static bool plan_line(const wk_call *c, plan *p)
     const wk_tensor *dy = c->in[1];
     int64_t n = wk_gpu_walk_count(&p->line);
     int vec = (int)(16 / wk_bytes(c->dtype));
-    if (n % vec || !aligned(c->in[0], vec) || !aligned(c->out[0], vec) || (dy && !aligned(dy, vec)) ||
-        !even_strides(&p->lines, vec) || (dy && !even_strides(&p->dy_lines, vec)))
+    if (n % vec || !aligned(c, vec) || !even_strides(&p->lines, vec) || !even_strides(&p->dy_lines, vec))
         vec = 1;
     /* Values that a thread can keep without running out of registers; the gradient keeps two lines. */
     int values = (dy ? 16 : 32) / (c->dtype == WK_F64 ? 2 : 1), most = values / vec < 8 ? values / vec : 8;
@@ -96,23 +103,51 @@ static bool enough_lines(const wk_call *c, const plan *p)
     return p->a.lines >= wk_gpu_of(c->device)->facts.units / 2;
 }
 
-static wk_status run_lines(wk_call *c, plan *p, const wk_kernel *kernels, bool fits)
+static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
 {
-    const wk_tensor *dy = c->in[1];
     softmax_args *a = &p->a;
-    const wk_kernel *k = &kernels[fits ? 0 : 1];
-    a->x = wk_ptr(c->in[0]);
-    a->dy = dy ? wk_ptr(dy) : NULL;
-    a->y = wk_ptr(c->out[0]);
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, 512}};
     a->kept = wk_gpu_walk_dims(&p->lines, 1);
     a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, 1);
-    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, (short)k->threads}};
-    if (fits) {
-        instance.i[1] = (short)p->keep;
-        instance.i[2] = (short)k->threads;
-    }
-    int64_t together = fits ? k->threads >> a->log_group : 1;
-    return WK_LAUNCH(c, k, &instance, (wk_grid){.x = wk_blocks(a->lines, together, WK_GRID_MAX)}, *a);
+    if (!fits)
+        return WK_LAUNCH(c, &k->stream, &instance, (wk_grid){.x = wk_blocks(a->lines, 1, WK_GRID_MAX)}, *a);
+    instance.i[1] = (short)p->keep;
+    instance.i[2] = 256;
+    return WK_LAUNCH(c, &k->lines, &instance,
+                     (wk_grid){.x = wk_blocks(a->lines, 256 >> a->log_group, WK_GRID_MAX)}, *a);
+}
+
+/* ---- lines side by side ---- */
+
+/* A line that one thread can keep, walked by one stride in each tensor. */
+static bool short_columns(const wk_call *c, const plan *p)
+{
+    int64_t most = c->dtype == WK_F64 ? 8 : c->in[1] ? 24 : 32; /* by the registers there are */
+    return p->line.rank == 1 && p->dy_line.rank == 1 && p->line.shape[0] <= most;
+}
+
+static wk_status run_columns(wk_call *c, plan *p, const kernels *k)
+{
+    softmax_args *a = &p->a;
+    int vec = wk_bytes(c->dtype) == 2 ? 2 : 1; /* four bytes at a time: more would keep too much */
+    a->step_x = p->line.strides[0][0];
+    a->step_y = p->line.strides[1][0];
+    a->step_dy = p->dy_line.strides[0][0];
+    a->steps = (i32)p->line.shape[0];
+    bool even =
+        wk_gpu_walk_vector(&p->lines, vec) && wk_gpu_walk_vector(&p->dy_lines, vec) && aligned(c, vec);
+    for (int d = 0; d < p->lines.rank; d++)
+        even = even &&
+               (d + 1 == p->lines.rank ? p->lines.strides[1][d] == 1 : p->lines.strides[1][d] % vec == 0);
+    if (!even || a->step_x % vec || a->step_y % vec || a->step_dy % vec || (c->in[1] && a->steps > 16))
+        vec = 1;
+    int keep = (a->steps + 7) / 8 * 8;
+    a->lines /= vec;
+    a->kept = wk_gpu_walk_dims(&p->lines, vec);
+    a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, vec);
+    return WK_LAUNCH(c, &k->columns,
+                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, (short)keep}),
+                     (wk_grid){.x = wk_blocks(a->lines, 256, WK_GRID_MAX)}, *a);
 }
 
 /* ---- a reduction and a map ---- */
@@ -162,24 +197,27 @@ static wk_status run_backward_in_two(wk_call *c, const plan *p)
 
 /* ---- the list ---- */
 
-static wk_status run(wk_call *c, const wk_kernel *kernels, wk_status (*in_two)(wk_call *, const plan *))
+static wk_status run(wk_call *c, const kernels *k, wk_status (*in_two)(wk_call *, const plan *))
 {
     const wk_softmax_params *params = c->params;
-    const wk_tensor *x = c->in[0];
-    plan p = {.a.mode = (i32)params->mode};
+    const wk_tensor *x = c->in[0], *dy = c->in[1];
+    plan p = {
+        .a = {
+            .x = wk_ptr(x), .dy = dy ? wk_ptr(dy) : NULL, .y = wk_ptr(c->out[0]), .mode = (i32)params->mode}};
     if (wk_count(x) == 0)
         return WK_OK;
     WK_TRY(wk_reduce_dims(c, &params->dims, x->rank, &p.set));
-    bool lines = split_dims(c, &p);
-    p.a.lines = wk_gpu_walk_count(&p.lines);
-    bool fits = lines && plan_line(c, &p);
-    if (fits || (lines && p.a.steps && enough_lines(c, &p)))
-        return run_lines(c, &p, kernels, fits);
-    return in_two(c, &p);
+    split_dims(c, &p);
+    if (runs(&p.line) && runs(&p.dy_line)) {
+        bool fits = plan_line(c, &p);
+        if (fits || (p.a.steps && enough_lines(c, &p)))
+            return run_lines(c, &p, k, fits);
+    }
+    return short_columns(c, &p) ? run_columns(c, &p, k) : in_two(c, &p);
 }
 
-static wk_status run_softmax(wk_call *c) { return run(c, forward_kernels, run_in_two); }
-static wk_status run_softmax_backward(wk_call *c) { return run(c, backward_kernels, run_backward_in_two); }
+static wk_status run_softmax(wk_call *c) { return run(c, &forward_kernels, run_in_two); }
+static wk_status run_softmax_backward(wk_call *c) { return run(c, &backward_kernels, run_backward_in_two); }
 
 const wk_impl wk_gpu_impls_softmax[] = {
     {"softmax", "kernel", run_softmax, NULL, NULL},

@@ -20,6 +20,7 @@
     X(device_h, "device.h") \
     X(act_h, "act.h") \
     X(attention_h, "attention.h") \
+    X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(copy_h, "copy.h") \
@@ -31,6 +32,7 @@
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
     X(matmul_h, "matmul.h") \
+    X(mma_h, "mma.h") \
     X(norm_h, "norm.h") \
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
@@ -48,6 +50,8 @@
     X(walk_h, "walk.h") \
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
+    X(attention_matrix_hip, "attention_matrix.hip") \
+    X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
@@ -60,6 +64,7 @@
     X(lrn_hip, "lrn.hip") \
     X(map_hip, "map.hip") \
     X(matmul_hip, "matmul.hip") \
+    X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \
@@ -98,13 +103,13 @@ static u64 hash_bytes(u64 h, const char *s, size_t n)
 }
 
 /* Each file counts once, in the order it is met. */
-static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
+static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
 {
     static const char include[] = "#include \"";
     for (int i = 0; i < N; i++) {
-        if (*seen >> i & 1 || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
+        if (seen[i] || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
             continue;
-        *seen |= (u64)1 << i;
+        seen[i] = true;
         h = hash_bytes(h, texts[i], strlen(texts[i]));
         for (const char *at = texts[i]; (at = strstr(at, include)); at++) {
             const char *file = at + sizeof include - 1;
@@ -116,9 +121,8 @@ static u64 hash_file(u64 h, const char *name, size_t length, u64 *seen)
 
 u64 wk_kernel_hash(const char *file)
 {
-    _Static_assert(N <= 64, "more files than bits");
     char name[64];
-    u64 seen = 0;
+    bool seen[N] = {false};
     snprintf(name, sizeof name, "%s.hip", file);
-    return hash_file(0xcbf29ce484222325, name, strlen(name), &seen);
+    return hash_file(0xcbf29ce484222325, name, strlen(name), seen);
 }

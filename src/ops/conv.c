@@ -184,7 +184,8 @@ SAMPLES(conv1d_samples, "x=T[2,3,9] weight=T[4,3,3] bias=T[4]",
         "x=T[1,1,1] weight=T[1,1,3] padding=1", "x=T[0,2,5] weight=T[3,2,2]",
         "x=T[2,0,5] weight=T[3,0,2] bias=T[3]", "x=T[1,2,0] weight=T[2,2,2] padding=1",
         "x=T[1,16,300] weight=T[40,16,3] bias=T[40] padding=1",
-        "x=T[1,2,3] weight=T[2,2,3] padding=1000000 stride=1000000", "x=T[1,1,4]:special weight=T[1,1,2]");
+        "x=T[1,2,3] weight=T[2,2,3] padding=1000000 stride=1000000", "x=T[1,1,4]:special weight=T[1,1,2]",
+        "x=T[1,60,150] weight=T[66,60,7] bias=T[66] padding=3");
 SAMPLES(conv1d_errors, "x=T[1,2,5] ! weight", "weight=T[1,2,5] ! x", "x=T[2,5] weight=T[3,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2] ! weight", "x=T[1,2,5] weight=T[3,3,2] ! weight",
         "x=T[1,2,5] weight=T[3,2,6] ! padded", "x=T[1,2,5] weight=T[3,2,0] ! weight",
@@ -205,7 +206,9 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[1,3,31,30] weight=T[20,3,7,7] bias=T[20] stride=2 padding=3",
         "x=T[3,20,13,14] weight=T[24,20,3,3] padding=1", "x=T[2,8,16,16] weight=T[16,8,4,4] stride=4",
         "x=T[0,3,5,5] weight=T[2,3,3,3]", "x=T[1,3,5,5] weight=T[0,3,3,3]",
-        "x=T[1,2,1,9] weight=T[2,2,3,2] padding=5,0", "x=T[1,2,3,3]:special weight=T[2,2,2,2]");
+        "x=T[1,2,1,9] weight=T[2,2,3,2] padding=5,0", "x=T[1,2,3,3]:special weight=T[2,2,2,2]",
+        "x=T[1,2,260,130] weight=T[2,1,2,3] groups=2 padding=1 bias=T[2]",
+        "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
         "x=T[1,2,5,2] weight=T[3,2,3,3] ! padded", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=1,0 ! stride",
@@ -227,7 +230,8 @@ SAMPLES(conv_transpose1d_samples, "x=T[2,3,5] weight=T[3,4,3] bias=T[4]",
         "x=T[1,3,7] weight=T[3,1,5] groups=3 stride=2 padding=2 output_padding=1",
         "x=T[1,2,5] weight=T[2,2,2] dilation=4 stride=2 output_padding=3", "x=T[0,2,3] weight=T[2,2,2]",
         "x=T[1,0,3] weight=T[0,2,2] bias=T[2]", "x=T[1,2,0] weight=T[2,3,4] stride=2 padding=1",
-        "x=T[1,2,0] weight=T[2,3,5] bias=T[3]", "x=T[1,24,150] weight=T[24,20,4] stride=2 padding=1");
+        "x=T[1,2,0] weight=T[2,3,5] bias=T[3]", "x=T[1,24,150] weight=T[24,20,4] stride=2 padding=1",
+        "x=T[1,32,140] weight=T[32,66,16] stride=4 padding=6 bias=T[66]");
 SAMPLES(conv_transpose1d_errors, "x=T[1,2,5] ! weight", "x=T[1,2] weight=T[2,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2,2] ! weight", "x=T[1,3,5] weight=T[3,2,2] groups=2 ! groups",
         "x=T[1,2,5] weight=T[2,2,2] padding=4 ! output size",
@@ -241,7 +245,8 @@ SAMPLES(conv_transpose2d_samples, "x=T[2,3,4,5] weight=T[3,4,3,3] bias=T[4] padd
         "x=T[1,2,3,3] weight=T[2,2,2,1] stride=4,2", "x=T[2,4,6,7] weight=T[4,1,3,3] groups=4 padding=1",
         "x=T[1,3,5,6] weight=T[3,2,4,4] groups=3 stride=2 padding=1 bias=T[6]",
         "x=T[0,2,3,3] weight=T[2,2,2,2]", "x=T[1,2,3,4] weight=T[2,3,3,3] padding=2",
-        "x=T[2,20,9,10] weight=T[20,24,4,4] stride=2 padding=1 bias=T[24]");
+        "x=T[2,20,9,10] weight=T[20,24,4,4] stride=2 padding=1 bias=T[24]",
+        "x=T[1,6,20,20] weight=T[6,3,3,3] stride=2 padding=1");
 SAMPLES(conv_transpose2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[2,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2,2] ! weight", "x=T[1,2,1,5] weight=T[2,2,2,2] padding=1 ! output size",
         "x=T[1,2,5,5] weight=T[2,2,2,2] output_padding=2,0 stride=2 ! output_padding");
@@ -250,7 +255,8 @@ SAMPLES(conv1d_data_samples, "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3,9",
         "dy=T[1,6,6] weight=T[6,2,3] groups=2 stride=2 padding=1 input_size=1,4,11",
         "dy=T[1,6,6] weight=T[6,2,3] groups=2 stride=2 padding=1 input_size=1,4,12",
         "dy=T[0,3,4] weight=T[3,2,2] input_size=0,2,5",
-        "dy=T[1,2,1] weight=T[2,2,2] stride=7 input_size=1,2,8");
+        "dy=T[1,2,1] weight=T[2,2,2] stride=7 input_size=1,2,8",
+        "dy=T[1,60,150] weight=T[60,66,7] padding=3 input_size=1,66,150");
 SAMPLES(conv1d_data_errors, "dy=T[2,4,7] weight=T[4,3,3] ! input_size",
         "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3 ! input_size",
         "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3,10 ! dy",
@@ -261,12 +267,15 @@ SAMPLES(conv2d_data_samples, "dy=T[2,5,7,8] weight=T[5,3,3,3] padding=1 input_si
         "dy=T[1,6,5,2] weight=T[6,2,3,2] groups=2 stride=2,3 padding=1,0 input_size=1,4,9,7",
         "dy=T[2,6,9,11] weight=T[6,1,3,3] groups=6 padding=1 input_size=2,6,9,11",
         "dy=T[1,8,5,5] weight=T[8,1,3,3] groups=4 stride=2 padding=1 input_size=1,4,9,10",
-        "dy=T[2,20,12,12] weight=T[20,24,3,3] padding=1 input_size=2,24,12,12");
+        "dy=T[2,20,12,12] weight=T[20,24,3,3] padding=1 input_size=2,24,12,12",
+        "dy=T[1,12,20,20] weight=T[12,5,3,3] groups=2 padding=1 input_size=1,10,20,20",
+        "dy=T[2,3,9,10] weight=T[3,1,3,3] groups=3 stride=2 padding=1 input_size=2,3,17,20");
 SAMPLES(conv2d_data_errors, "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7] weight=T[5,3,3,3] padding=1 input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,2,8 ! padded");
 SAMPLES(conv3d_data_samples, "dy=T[2,4,5,5,6] weight=T[4,3,2,3,3] padding=1 input_size=2,3,4,5,6",
-        "dy=T[1,6,3,5,3] weight=T[6,2,3,2,3] groups=2 stride=2,1,2 padding=1,0,1 input_size=1,4,5,6,5");
+        "dy=T[1,6,3,5,3] weight=T[6,2,3,2,3] groups=2 stride=2,1,2 padding=1,0,1 input_size=1,4,5,6,5",
+        "dy=T[1,3,4,6,6] weight=T[3,1,3,3,3] groups=3 padding=1 input_size=1,3,4,6,6");
 SAMPLES(conv3d_data_errors, "dy=T[2,4,5,5,6] weight=T[4,3,2,3,3] padding=1 input_size=2,3,4,5,7 ! dy");
 SAMPLES(conv_transpose1d_data_samples, "dy=T[2,4,7] weight=T[3,4,3] input_size=2,3,5",
         "dy=T[1,6,12] weight=T[4,3,4] groups=2 stride=2 padding=1 input_size=1,4,6",
@@ -281,7 +290,9 @@ SAMPLES(conv_transpose2d_data_errors, "dy=T[2,4,4,5] weight=T[3,4,3,3] input_siz
 SAMPLES(conv1d_weight_samples, "x=T[2,3,9] dy=T[2,4,7] kernel_size=4,3,3",
         "x=T[1,4,11] dy=T[1,6,6] groups=2 stride=2 padding=1 kernel_size=6,2,3",
         "x=T[0,2,5] dy=T[0,3,4] kernel_size=3,2,2",
-        "x=T[2,20,150] dy=T[2,24,150] padding=1 kernel_size=24,20,3");
+        "x=T[2,20,150] dy=T[2,24,150] padding=1 kernel_size=24,20,3",
+        "x=T[3,20,150] dy=T[3,66,150] padding=3 kernel_size=66,20,7",
+        "x=T[1,30,100] dy=T[1,24,100] padding=1 kernel_size=24,30,3");
 SAMPLES(conv1d_weight_errors, "x=T[2,3,9] dy=T[2,4,7] ! kernel_size",
         "x=T[2,3,9] dy=T[2,4,7] kernel_size=4,3 ! kernel_size",
         "x=T[2,3,9] dy=T[2,4,7] kernel_size=4,3,4 ! dy", "x=T[2,3,9] kernel_size=4,3,3 ! dy",
@@ -292,11 +303,14 @@ SAMPLES(conv2d_weight_samples, "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size
         "x=T[1,4,9,7] dy=T[1,6,5,2] groups=2 stride=2,3 padding=1,0 kernel_size=6,2,3,2",
         "x=T[2,6,9,11] dy=T[2,6,9,11] groups=6 padding=1 kernel_size=6,1,3,3",
         "x=T[1,4,9,9] dy=T[1,8,5,5] groups=4 stride=2 padding=1 kernel_size=8,1,3,3",
-        "x=T[3,6,5,5] dy=T[3,4,5,5] kernel_size=4,6,1,1");
+        "x=T[3,6,5,5] dy=T[3,4,5,5] kernel_size=4,6,1,1",
+        "x=T[2,16,9,9] dy=T[2,7,9,9] padding=1 kernel_size=7,16,3,3",
+        "x=T[2,2,50,50] dy=T[2,4,46,46] groups=2 kernel_size=4,1,5,5");
 SAMPLES(conv2d_weight_errors, "x=T[2,3,7,8] dy=T[2,5,7,8] kernel_size=5,3,3,3 ! dy",
         "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size=5,2,3,3 ! kernel_size");
 SAMPLES(conv3d_weight_samples, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,3",
-        "x=T[1,4,5,6,5] dy=T[1,6,3,5,3] groups=2 stride=2,1,2 padding=1,0,1 kernel_size=6,2,3,2,3");
+        "x=T[1,4,5,6,5] dy=T[1,6,3,5,3] groups=2 stride=2,1,2 padding=1,0,1 kernel_size=6,2,3,2,3",
+        "x=T[1,3,4,6,6] dy=T[1,3,4,6,6] groups=3 padding=1 kernel_size=3,1,3,3,3");
 SAMPLES(conv3d_weight_errors, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,4 ! dy");
 SAMPLES(conv_transpose1d_weight_samples, "x=T[2,3,5] dy=T[2,4,7] kernel_size=3,4,3",
         "x=T[1,4,6] dy=T[1,6,12] groups=2 stride=2 padding=1 kernel_size=4,3,4",

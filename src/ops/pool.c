@@ -137,8 +137,8 @@ SAMPLES(avg_pool2d_samples, "x=T[2,3,6,8] kernel_size=2", "x=T[2,3,7,9] kernel_s
         "x=T[2,2,20,40] kernel_size=9,11 stride=8 padding=4,5 count_include_pad=0",
         "x=T[1,2,66,81] kernel_size=64,70 stride=2,5 padding=3,4", "x=T[0,3,4,4] kernel_size=2",
         "x=T[1,1,5,6]:special kernel_size=2 stride=1");
-SAMPLES(global_samples, "x=T[2,3,4,5]", "x=T[3,7,1]", "x=T[1,2,40,61]", "x=T[2,2,66,71]", "x=T[0,3,4,4]",
-        "x=T[2,0,3,3]");
+SAMPLES(global_samples, "x=T[2,3,4,5]", "x=T[3,7,1]", "x=T[1,2,40,61]", "x=T[2,2,66,71]", "x=T[1,1,260,257]",
+        "x=T[0,3,4,4]", "x=T[2,0,3,3]");
 SAMPLES(pool1d_errors, "x=T[2,3,10] ! kernel_size", "kernel_size=2 ! x", "x=T[10] kernel_size=2 ! x",
         "x=T[2,2,3,10] kernel_size=2 ! x", "x=i32[2,3,10] kernel_size=2 ! dtype",
         "x=T[2,3,10] kernel_size=0 ! kernel_size", "x=T[2,3,10] kernel_size=-1 ! kernel_size",

@@ -131,7 +131,7 @@ SAMPLES(bilinear_backward_samples, "dy=T[2,3,8,10] input_size=2,3,4,5 scale=2",
         "dy=T[1,2,10,12] input_size=1,2,5,6 scale=2 align_corners=1",
         "dy=T[1,2,8,9] input_size=1,2,5,5 size=8,9 scale=1.6,1.7",
         "dy=T[2,2,41,70] input_size=2,2,20,33 size=41,70", "dy=T[1,3,5,90] input_size=1,3,2,4 size=5,90",
-        "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
+        "dy=T[1,2,10,21] input_size=1,2,5,3 size=10,21", "dy=T[0,3,8,10] input_size=0,3,4,5 scale=2");
 SAMPLES(nearest1d_backward_errors, "dy=T[2,3,10] size=10 ! input_size", "input_size=2,3,5 size=10 ! dy",
         "dy=T[2,3,9] input_size=2,3,5 size=10 ! dy", "dy=T[2,3,10] input_size=3,5 size=10 ! input_size",
         "dy=T[2,3,10] input_size=2,3,-5 size=10 ! input_size",

@@ -25,17 +25,18 @@ static wk_status infer_softmax_backward(wk_call *c)
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
 SAMPLES(softmax_samples, "x=T[4,5]", "x=T[4,5] dim=0", "x=T[3,4,5] dim=1 mode=log", "x=T[3,300] mode=fast",
-        "x=T[2,3,4,5] dims=1,2,3", "x=T[2,3,4,5] dims=1", "x=T[2,3,4,5] dims=0,2", "x=T[2,2000]:-30..30",
-        "x=T[7,1025] mode=log", "x=T[9,4096]", "x=T[64,33]", "x=T[2,20000] mode=log", "x=T[56,2049]:-9..9",
-        "x=T[25,2049] mode=log", "x=T[3,5001]:-9..9 mode=fast", "x=T[]", "x=T[0,3]", "x=T[3,0]",
-        "x=T[6]:special");
+        "x=T[2,3,4,5] dims=1,2,3", "x=T[2,3,4,5] dims=1", "x=T[3,21,40] dim=1", "x=T[3,50,8] dim=1 mode=log",
+        "x=T[2,3,4,5] dims=0,2", "x=T[2,2000]:-30..30", "x=T[7,1025] mode=log", "x=T[9,4096]", "x=T[64,33]",
+        "x=T[2,20000] mode=log", "x=T[56,2049]:-9..9", "x=T[25,2049] mode=log", "x=T[3,5001]:-9..9 mode=fast",
+        "x=T[]", "x=T[0,3]", "x=T[3,0]", "x=T[6]:special");
 SAMPLES(softmax_errors, "! x", "x=T[3] dim=1 ! dim", "x=T[3] mode=slow ! mode", "x=i32[3] ! dtype",
         "x=T[3,4] dims=0,0 ! dims");
 SAMPLES(softmax_backward_samples, "y=T[4,5]:0..1 dy=T[4,5]", "y=T[4,5]:0..1 dy=T[4,5] dim=0",
         "y=T[3,4,5]:-4..0 dy=T[3,4,5] dim=1 mode=log", "y=T[2,3,4,5]:0..1 dy=T[2,3,4,5] dims=1,2,3",
         "y=T[3,2000]:0..1 dy=T[3,2000]", "y=T[9,2048]:0..1 dy=T[9,2048]",
         "y=T[33,70]:-4..0 dy=T[33,70] mode=log", "y=T[2,20000]:0..0.0001 dy=T[2,20000]",
-        "y=T[56,2049]:0..0.001 dy=T[56,2049]", "y=T[2,3,4]:0..1 dy=T[2,3,4] dims=0,2", "y=T[0,3] dy=T[0,3]");
+        "y=T[56,2049]:0..0.001 dy=T[56,2049]", "y=T[2,3,4]:0..1 dy=T[2,3,4] dims=0,2",
+        "y=T[3,21,40]:0..1 dy=T[3,21,40] dim=1", "y=T[3,50,8]:0..1 dy=T[3,50,8] dim=1", "y=T[0,3] dy=T[0,3]");
 SAMPLES(softmax_backward_errors, "y=T[3] ! dy", "y=T[3] dy=T[4] ! dy", "y=T[3] dy=T[3] dim=2 ! dim");
 
 enum { OP_softmax, OP_softmax_backward };

@@ -20,11 +20,14 @@ enum {
     WK_MASK_F32
 }; /* u8; added, of the data's dtype; added, f32 */
 
+/* What a block of the gradients owns rows of: dq, dk or dv. */
+enum { WK_GRAD_Q, WK_GRAD_K, WK_GRAD_V };
+
 /* A tensor of [batch, heads, rows, width]; strides in elements. */
 typedef struct {
     const void *data;
     i64 b, h, s, d;
-    i32 wide; /* four neighbours of a row may be read at once */
+    i32 wide; /* neighbours of a row that may be read at once: 1, 4 or 8 */
 } attn_view;
 
 /* Sequences laid end to end: where each begins in q and in k. u32 or i32. */

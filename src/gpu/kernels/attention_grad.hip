@@ -2,7 +2,6 @@
  * block owns are rows of dq, dk or dv, and nobody else adds to them. */
 #include "attention_tile.h"
 
-enum { OF_Q, OF_K, OF_V };
 
 /* delta = sum(y dy) of every row; a wave has one. */
 template <class T> DEVICE void attn_delta(const attn_delta_args &a)
@@ -22,7 +21,7 @@ template <class T> DEVICE void attn_delta(const attn_delta_args &a)
     }
 }
 
-/* The weight of (q, key), or for OF_Q and OF_K the gradient of their product; from q . k and dy . v. */
+/* The weight of (q, key), or for WK_GRAD_Q and WK_GRAD_K the gradient of their product; from q . k and dy . v. */
 template <class T, int OF>
 DEVICE acc<T> gradient_of(const attn_args &a, const query &q, int key, acc<T> dot, acc<T> dy_v)
 {
@@ -32,7 +31,7 @@ DEVICE acc<T> gradient_of(const attn_args &a, const query &q, int key, acc<T> do
         return 0;
     A lse = ((const A *)a.lse)[q.index];
     A weight = m_exp(score_of<T>(a, q, key, dot, &slope) - (lse == -infinity<A>() ? infinity<A>() : lse));
-    return OF == OF_V ? weight : weight * (dy_v - ((const A *)a.delta)[q.index]) * slope;
+    return OF == WK_GRAD_V ? weight : weight * (dy_v - ((const A *)a.delta)[q.index]) * slope;
 }
 
 /* The range of others that matter for the block's owners: keys for queries; for keys all queries of the unit. */
@@ -40,16 +39,8 @@ template <int OF> DEVICE void others_of(const attn_args &a, const unit &u, int *
 {
     *lo = 0;
     *hi = (int)u.rows;
-    if (OF == OF_Q)
+    if (OF == WK_GRAD_Q)
         keys_of_rows(a, u, u.first, u.first + WK_ATTN_ROWS - 1, lo, hi);
-}
-
-/* Whether some query of a tile sees some of the block's keys. */
-DEVICE bool meet(const attn_args &a, const unit &u, u32 row, int others)
-{
-    int lo, hi;
-    keys_of_rows(a, u, row, row + others - 1, &lo, &hi);
-    return hi > (int)u.first && lo < (int)u.first + WK_ATTN_ROWS;
 }
 
 template <class T, int W, int OF> DEVICE void grad_block(const attn_args &a, const unit &u)
@@ -61,40 +52,42 @@ template <class T, int W, int OF> DEVICE void grad_block(const attn_args &a, con
     source<T> qs = queries_of<T>(a, a.q, u), dys = queries_of<T>(a, a.dy, u);
     source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     int lo, hi, y = thread_id() / 16 * 4, x = thread_id() % 16 * EACH;
-    int col = block_id_y() * W, width = OF == OF_V ? a.dv : a.d;
+    int col = block_id_y() * W, width = OF == WK_GRAD_V ? a.dv : a.d;
     A out[4][W / 16] = {};
     others_of<OF>(a, u, &lo, &hi);
     for (int at = lo; at < hi; at += OTHERS) {
-        if (OF != OF_Q && !meet(a, u, at, OTHERS))
+        if (OF != WK_GRAD_Q && !meet(a, u, at, OTHERS))
             continue;
         A s[4][EACH], p[4][EACH] = {};
-        if (OF == OF_Q)
+        if (OF == WK_GRAD_Q)
             dot_rows<T, EACH>(qs, u.first, ks, at, a.d, ta, tb, s);
         else
             dot_rows<T, EACH>(ks, u.first, qs, at, a.d, ta, tb, s);
-        if (OF == OF_Q)
+        if (OF == WK_GRAD_Q)
             dot_rows<T, EACH>(dys, u.first, vs, at, a.dv, ta, tb, p);
-        else if (OF == OF_K)
+        else if (OF == WK_GRAD_K)
             dot_rows<T, EACH>(vs, u.first, dys, at, a.dv, ta, tb, p);
         UNROLL
-        for (int j = 0; j < EACH; j++)
+        for (int n = 0; n < (OF == WK_GRAD_Q ? 4 : EACH); n++) { /* queries */
+            query q = query_of(a, u, OF == WK_GRAD_Q ? u.first + y + n : at + x + n);
             UNROLL
-            for (int i = 0; i < 4; i++) {
-                int owner = (int)u.first + y + i, other = at + x + j;
-                query q = query_of(a, u, OF == OF_Q ? owner : other);
-                s[i][j] = gradient_of<T, OF>(a, q, OF == OF_Q ? other : owner, s[i][j], p[i][j]);
+            for (int m = 0; m < (OF == WK_GRAD_Q ? EACH : 4); m++) { /* keys */
+                int key = OF == WK_GRAD_Q ? at + x + m : (int)u.first + y + m;
+                A *v = OF == WK_GRAD_Q ? &s[n][m] : &s[m][n];
+                *v = gradient_of<T, OF>(a, q, key, *v, OF == WK_GRAD_Q ? p[n][m] : p[m][n]);
             }
+        }
         keep_weights<EACH>(s, weights);
-        const source<T> &rows = OF == OF_Q ? ks : OF == OF_K ? qs : dys;
+        const source<T> &rows = OF == WK_GRAD_Q ? ks : OF == WK_GRAD_K ? qs : dys;
         add_rows<T, W>(rows, at, lesser(hi - at, OTHERS), col, width, weights, tile, out);
     }
-    u32 owners = OF == OF_Q ? u.rows : u.t;
-    i64 first = OF == OF_Q ? ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s : ((i64)u.batch * a.hk + u.head) * u.t;
+    u32 owners = OF == WK_GRAD_Q ? u.rows : u.t;
+    i64 first = OF == WK_GRAD_Q ? ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s : ((i64)u.batch * a.hk + u.head) * u.t;
     UNROLL
     for (int i = 0; i < 4; i++)
         if (u.first + y + i < owners)
             store_row<T, W>((T *)a.y + (first + u.first + y + i) * width, col, width, out[i],
-                            OF == OF_V ? (A)1 : (A)a.scale);
+                            OF == WK_GRAD_V ? (A)1 : (A)a.scale);
 }
 
 template <class T, int W, int OF> DEVICE void attn_grad(const attn_args &a)

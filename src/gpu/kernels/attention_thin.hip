@@ -51,7 +51,6 @@ DEVICE void thin_dots(const attn_args &a, const source<T> &ks, int k0, int n, RO
     typedef acc<T> A;
     const int KEYS = flight_of<ROWS>::keys, GROUPS = 256 / WK_ATTN_LANES, HELD = ROWS * KEYS / 16 > 0 ? ROWS * KEYS / 16 : 1;
     int group = thread_id() / WK_ATTN_LANES, lane = thread_id() % WK_ATTN_LANES;
-    ROLLED
     for (int at = 0; at < n; at += GROUPS * KEYS) {
         const T *rows[KEYS];
         A sum[ROWS * KEYS] = {};
@@ -59,7 +58,6 @@ DEVICE void thin_dots(const attn_args &a, const source<T> &ks, int k0, int n, RO
         UNROLL
         for (int k = 0; k < KEYS; k++)
             rows[k] = key + k < n ? ks.row(k0 + key + k) : nullptr;
-        ROLLED
         for (int c = lane * VEC; c < a.d; c += WK_ATTN_LANES * VEC) {
             pack<T, VEC> v[KEYS];
             UNROLL
@@ -104,6 +102,7 @@ DEVICE void thin_soften(const attn_args &a, const unit &u, int k0, int n, ROOM &
             sum += s[i];
         }
         sum = wave_reduce<op_sum>(sum);
+        wave_sync(); /* every lane has read the old top */
         if (lane_id() == 0) {
             room.top[r] = most;
             room.fix[r] = fix;
@@ -124,7 +123,6 @@ DEVICE void thin_mix(const attn_args &a, const source<T> &vs, int k0, int n, int
         UNROLL
         for (int j = 0; j < VEC; j++)
             out[r][j] *= room.fix[r];
-    ROLLED
     for (int at = slice; at < n; at += slices * KEYS) {
         pack<T, VEC> v[KEYS];
         UNROLL

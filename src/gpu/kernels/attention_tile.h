@@ -86,7 +86,7 @@ template <class T> struct source {
     const T *base;
     i64 h, s, d;
     u32 n, per;
-    bool wide;
+    int wide;
     MEMBER const T *row(u32 r) const
     {
         if (r >= n)
@@ -99,23 +99,17 @@ template <class T> struct source {
 template <class T> DEVICE source<T> queries_of(const attn_args &a, const attn_view &v, const unit &u)
 {
     i64 first = (i64)u.head * a.group;
-    return {(const T *)v.data + u.batch * v.b + first * v.h + u.q0 * v.s,
-            v.h,
-            v.s,
-            v.d,
-            u.rows,
-            u.s,
-            v.wide != 0};
+    return {(const T *)v.data + u.batch * v.b + first * v.h + u.q0 * v.s, v.h, v.s, v.d, u.rows, u.s, v.wide};
 }
 template <class T> DEVICE source<T> keys_of(const attn_view &v, const unit &u)
 {
-    return {(const T *)v.data + u.batch * v.b + u.head * v.h + u.k0 * v.s, 0, v.s, v.d, u.t, 0, v.wide != 0};
+    return {(const T *)v.data + u.batch * v.b + u.head * v.h + u.k0 * v.s, 0, v.s, v.d, u.t, 0, v.wide};
 }
 
 /* Four elements of a row from column c on, zeros beyond its width. */
 template <class T> DEVICE void four_of(const T *row, const source<T> &from, int c, int width, acc<T> *v)
 {
-    if (row && from.wide && c + 3 < width) {
+    if (row && from.wide >= 4 && c + 3 < width) {
         pack<T, 4> four = load<4>(row + c);
         UNROLL
         for (int j = 0; j < 4; j++)
@@ -170,6 +164,14 @@ DEVICE void keys_of_rows(const attn_args &a, const unit &u, u32 first, u32 last,
     bool one_head = first / u.s == last / u.s;
     keys_seen(a, u, one_head ? first % u.s : 0, lo, &none);
     keys_seen(a, u, one_head ? last % u.s : u.s - 1, &none, hi);
+}
+
+/* Whether some query of a tile sees some of the keys that the block owns. */
+DEVICE bool meet(const attn_args &a, const unit &u, u32 row, int others)
+{
+    int lo, hi;
+    keys_of_rows(a, u, row, row + others - 1, &lo, &hi);
+    return hi > (int)u.first && lo < (int)u.first + WK_ATTN_ROWS;
 }
 
 /* ---- scores ---- */
@@ -230,7 +232,7 @@ DEVICE void dot_rows(const source<T> &a, u32 a0, const source<T> &b, u32 b0, int
             four_of(pa, a, c0 + WK_ATTN_STEP + c, width, va);
             four_of(pb, b, c0 + WK_ATTN_STEP + c, width, vb);
         }
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++)
             UNROLL
         for (int i = 0; i < 4; i++)
@@ -270,7 +272,7 @@ DEVICE void add_rows(const source<T> &b, u32 b0, int n, int col, int width, acc<
                 tile[k][c + j] = v[j];
         }
         barrier();
-        UNROLL
+        UNROLL_BY_4
         for (int k = 0; k < WK_ATTN_STEP; k++) {
             A w[4];
             UNROLL

@@ -48,7 +48,7 @@ typedef struct {
     i32 out_high, out_wide;  /* its last dimensions, in pixels */
     i32 m, channels, images; /* rows of the product, channels of k (or of the columns), images; of a group */
     i32 taps;                /* of the whole kernel */
-    i32 k_each, splits;      /* how much of k a block does */
+    i32 k_each;              /* how much of k a block does */
     u32 work;                /* tiles of the result */
     wk_divisor m_tiles, n_tiles, phases;
     conv_space space;

@@ -169,7 +169,6 @@ template <class T, int DIR, int SHAPE> struct bringer {
     static const int A_EACH = S::BM * S::BK / 256 ? S::BM * S::BK / 256 : 1, B_EACH = S::BN * S::BK / 256;
     static const int COLUMNS = DIR == CONV_WEIGHT ? B_EACH : 1;
     const T *a, *b;
-    i64 a_row;
     i32 rows; /* of a, from this thread's first */
     conv_place column[COLUMNS];
     T from_a[A_EACH], from_b[B_EACH];
@@ -177,8 +176,7 @@ template <class T, int DIR, int SHAPE> struct bringer {
     MEMBER bringer(const conv_args &g, const conv_space &s, u32 group, u32 m, u32 n, u32 columns)
     {
         u32 row = thread_id() / S::BK;
-        a_row = row_step<DIR>(g);
-        a = (const T *)g.a.p + group * g.a.group + m * a_row;
+        a = (const T *)g.a.p + group * g.a.group + m * row_step<DIR>(g);
         b = (const T *)g.b.p + group * g.b.group;
         rows = g.m - (i32)(m + row);
         if (S::BM * S::BK < 256 && row >= (u32)S::BM)
@@ -211,7 +209,7 @@ template <class T, int DIR, int SHAPE> struct bringer {
         i64 row = thread_id() / S::BK;
         UNROLL
         for (int i = 0; i < A_EACH; i++)
-            from_a[i] = pick(a, mine.a + (row + i * (256 / S::BK)) * a_row, 
+            from_a[i] = pick(a, mine.a + (row + i * (256 / S::BK)) * row_step<DIR>(g),
                              mine.d[0] != OUTSIDE && i * (256 / S::BK) < rows);
         UNROLL
         for (int i = 0; i < B_EACH; i++)
@@ -244,23 +242,27 @@ template <int EACH, int SIZE> DEVICE u32 spread(u32 thread, int i)
     return (u32)(i / 4) * (SIZE / (EACH / 4)) + thread * 4 + i % 4;
 }
 
-template <class A, class S>
+/* AT_ONCE steps of k are unrolled: more would take more registers than it saves time. */
+template <class A, class S, int AT_ONCE>
 DEVICE void multiply(const A (*as)[S::BM + 4], const A (*bs)[S::BN + 4], u32 ty, u32 tx, A (*sum)[S::TN])
 {
-    _Pragma("unroll 4")
-    for (int k = 0; k < S::BK; k++) {
-        pack<A, 4> x[S::TM / 4], y[S::TN / 4];
+    _Pragma("unroll 1")
+    for (int first = 0; first < S::BK; first += AT_ONCE) {
         UNROLL
-        for (int i = 0; i < S::TM / 4; i++)
-            x[i] = load<4>(&as[k][spread<S::TM, S::BM>(ty, i * 4)]);
-        UNROLL
-        for (int j = 0; j < S::TN / 4; j++)
-            y[j] = load<4>(&bs[k][spread<S::TN, S::BN>(tx, j * 4)]);
-        UNROLL
-        for (int i = 0; i < S::TM; i++)
+        for (int k = first; k < first + AT_ONCE; k++) {
+            pack<A, 4> x[S::TM / 4], y[S::TN / 4];
             UNROLL
-            for (int j = 0; j < S::TN; j++)
-                sum[i][j] += x[i / 4].v[i % 4] * y[j / 4].v[j % 4];
+            for (int i = 0; i < S::TM / 4; i++)
+                x[i] = load<4>(&as[k][spread<S::TM, S::BM>(ty, i * 4)]);
+            UNROLL
+            for (int j = 0; j < S::TN / 4; j++)
+                y[j] = load<4>(&bs[k][spread<S::TN, S::BN>(tx, j * 4)]);
+            UNROLL
+            for (int i = 0; i < S::TM; i++)
+                UNROLL
+                for (int j = 0; j < S::TN; j++)
+                    sum[i][j] += x[i / 4].v[i % 4] * y[j / 4].v[j % 4];
+        }
     }
 }
 
@@ -298,6 +300,7 @@ template <class T, int DIR, int SHAPE> DEVICE void conv_tiles(const conv_args &a
 {
     typedef tile_shape<SHAPE> S;
     typedef acc<T> A;
+    const int AT_ONCE = S::TM * S::TN < 64 ? 4 : DIR == CONV_WEIGHT ? 1 : 2;
     SHARED alignas(32) A as[2][S::BK][S::BM + 4];
     SHARED alignas(32) A bs[2][S::BK][S::BN + 4];
     SHARED conv_place steps[2][S::BK];
@@ -332,7 +335,7 @@ template <class T, int DIR, int SHAPE> DEVICE void conv_tiles(const conv_args &a
             bool more = k + S::BK < end;
             if (more)
                 in.fetch(a, steps[turn ^ 1]);
-            multiply<A, S>(as[turn], bs[turn], mine / (S::BN / S::TN), mine % (S::BN / S::TN), sum);
+            multiply<A, S, AT_ONCE>(as[turn], bs[turn], mine / (S::BN / S::TN), mine % (S::BN / S::TN), sum);
             if (more)
                 in.put_down(as[turn ^ 1], bs[turn ^ 1]);
             if (mine < S::BK)

@@ -14,7 +14,8 @@ typedef struct {
     const void *input_lengths, *label_lengths; /* of i32, or i64 when wide */
     i64 input_step, label_step;                /* strides */
     i32 input_wide, label_wide, blank, zero_infinity;
-    void *log_sums; /* [t, b]: what makes logits log-probabilities; NULL: they are that already */
+    wk_divisor by_batch; /* of steps * batch, which is below 2^31 */
+    void *log_sums;      /* [t, b]: what makes logits log-probabilities; NULL: they are that already */
     double *paths
         [2]; /* [b, t, states]: log-probabilities of all ways to a state and from it, the step's own included */
     i64 states;              /* the most: 2 max_labels + 1 */

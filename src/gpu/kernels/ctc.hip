@@ -1,8 +1,9 @@
 /* ctc.hip: the CTC loss by the forward-backward algorithm.
  *
- * The labels with a blank before, between and behind them are S = 2 L + 1 states. A block goes through the steps of one
- * sequence, forwards or backwards, a thread for each state; then every step's gradient is on its own. Log-probabilities
- * are doubles, as they become large numbers of which the difference counts; exp and log, of small ones, are acc<T>'s. */
+ * The labels with a blank before, between and behind them are S = 2 L + 1 states. A block goes through the steps of
+ * one sequence, forwards or backwards, a thread for each state; then every step's gradient is on its own.
+ * Log-probabilities are doubles, as they become large numbers of which the difference counts; exp and log, of small
+ * ones, are acc<T>'s. */
 #include "device.h"
 #include "ctc.h"
 
@@ -11,7 +12,13 @@ template <class R> DEVICE f64 log_sum3(f64 a, f64 b, f64 c)
 {
     f64 m = greater(greater(a, b), c);
     m = m == -infinity<f64>() ? 0 : m;
-    return m + (f64)m_log(m_exp((R)(a - m)) + m_exp((R)(b - m)) + m_exp((R)(c - m)));
+    if constexpr (sizeof(R) == 4)
+        return m + (f64)m_log(m_exp((R)(a - m)) + m_exp((R)(b - m)) + m_exp((R)(c - m)));
+    R sum = 0;
+    ROLLED /* three double exponentials at a time need too many registers */
+    for (int i = 0; i < 3; i++)
+        sum += m_exp((R)((i == 0 ? a : i == 1 ? b : c) - m));
+    return m + (f64)m_log(sum);
 }
 
 /* A sequence: its steps and labels, none of both where the lengths are bad. */
@@ -63,7 +70,7 @@ template <class T> DEVICE void ctc_log_sums(const ctc_args &a)
     i64 rows = a.steps * a.batch;
     for (i64 row = (i64)block_id() * (256 / WAVE) + wave_id(); row < rows;
          row += (i64)grid_blocks() * (256 / WAVE)) {
-        i64 t = row / a.batch;
+        i64 t = divide((u32)row, a.by_batch);
         const T *x = (const T *)a.x + t * a.x_t + (row - t * a.batch) * a.x_b;
         R most = smallest<R>(), sum = 0;
         for (i64 i = lane_id(); i < a.classes; i += WAVE)
@@ -201,7 +208,7 @@ template <class T> DEVICE void ctc_gradient(const ctc_args &a)
     i64 rows = a.steps * a.batch;
     for (i64 row = (i64)block_id() * (256 / WAVE) + wave_id(); row < rows;
          row += (i64)grid_blocks() * (256 / WAVE)) {
-        i64 t = row / a.batch;
+        i64 t = divide((u32)row, a.by_batch);
         sequence q = sequence_at(a, row - t * a.batch, false);
         f64 log_p = a.log_probability[q.b];
         bool possible = log_p != -infinity<f64>(), counts = t < q.steps && possible;

@@ -7,11 +7,13 @@
 #include "planes.h"
 
 typedef struct {
-    i32 size;             /* of the gathered tensor */
-    i32 step, first, hop; /* pixel o of the result and tap t meet it at o * step + first + t * hop */
-    i32 taps, out;        /* of the kernel, pixels of the result */
-    wk_divisor by_taps, by_out, by_stride; /* by_stride: the meeting point is this times the gathered pixel */
+    i32 size;                     /* of the gathered tensor */
+    i32 step, first, hop;         /* pixel o of the result and tap t meet it at o * step + first + t * hop */
+    i32 taps, out;                /* of the kernel, pixels of the result */
+    wk_divisor by_out, by_stride; /* by_stride: the meeting point is this times the gathered pixel */
 } depth_axis;
+
+enum { WK_DEPTH_ROWS = 4 }; /* results that a thread makes of 3 x 3 taps */
 
 typedef struct {
     conv_view b;               /* what is gathered */
@@ -22,6 +24,7 @@ typedef struct {
     plane_walk walk;       /* planes: the result's; items: strips of `rows` pixels down */
     wk_divisor strips;     /* of one depth */
     i32 rows;
+    i32 turned; /* taps in the opposite order */
 } depth_args;
 
 /* Sums over the pixels of all images, a block (and a part of the pixels) for each channel of the map. */

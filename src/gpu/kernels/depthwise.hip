@@ -25,8 +25,7 @@ struct depth_item {
 
 DEVICE bool inside(const depth_axis &x, i32 at) { return (u32)at < (u32)x.size; }
 
-/* K: the kernel is 1 x K x K; 0: of any size. */
-template <class T, int K> DEVICE void depth_map(const depth_args &a)
+template <class T> DEVICE void depth_map(const depth_args &a)
 {
     typedef acc<T> A;
     const depth_axis &d = a.axis[0], &h = a.axis[1], &w = a.axis[2];
@@ -40,23 +39,61 @@ template <class T, int K> DEVICE void depth_map(const depth_args &a)
         for (; at.h < at.end; at.h++, at.out += w.out) {
             A sum = 0;
             i32 y0 = at.h * h.step + h.first;
-            for (i32 td = 0; td < (K ? 1 : d.taps); td++) {
+            for (i32 td = 0; td < d.taps; td++) {
                 i32 z = z0 + td * d.hop;
-                const T *plane = x + z * a.b.s[0], *row = weight + td * h.taps * w.taps;
-                if (!inside(d, z))
-                    continue;
-                UNROLL
-                for (i32 th = 0; th < (K ? K : h.taps); th++) {
+                for (i32 th = 0; th < (inside(d, z) ? h.taps : 0); th++) {
                     i32 y = y0 + th * h.hop;
-                    UNROLL
-                    for (i32 tw = 0; tw < (K ? K : w.taps); tw++) {
+                    for (i32 tw = 0; tw < (inside(h, y) ? w.taps : 0); tw++) {
                         i32 q = x0 + tw * w.hop;
-                        if (inside(h, y) && inside(w, q))
-                            sum += get(row[th * w.taps + tw]) * get(plane[y * a.b.s[1] + q * a.b.s[2]]);
+                        if (inside(w, q))
+                            sum += get(weight[(td * h.taps + th) * w.taps + tw]) *
+                                   get(x[z * a.b.s[0] + y * a.b.s[1] + q * a.b.s[2]]);
                     }
                 }
             }
             ((T *)a.out)[at.out] = put<T>(sum + bias);
+        }
+    }
+}
+
+/* Kernels of 3 x 3 without dilation: a thread makes ROWS results below each other, STEP rows of x apart, and reads
+ * each row of x once. */
+template <class T, int STEP> DEVICE void depth_3x3(const depth_args &a)
+{
+    typedef acc<T> A;
+    const int ROWS = WK_DEPTH_ROWS;
+    const depth_axis &h = a.axis[1], &w = a.axis[2];
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        depth_item at(a, i);
+        const T *x = (const T *)a.b.p + at.n * a.b.n + divide(at.channel, a.multiplier) * a.b.c;
+        const T *weight = (const T *)a.weight + (i64)at.channel * 9;
+        A bias = a.bias ? get(((const T *)a.bias)[at.channel]) : 0, sum[ROWS], tap[9];
+        i32 top = at.h * STEP + h.first, left = at.w * STEP + w.first;
+        UNROLL
+        for (int t = 0; t < 9; t++)
+            tap[t] = get(weight[a.turned ? 8 - t : t]);
+        UNROLL
+        for (int o = 0; o < ROWS; o++)
+            sum[o] = bias;
+        UNROLL
+        for (int r = 0; r < (ROWS - 1) * STEP + 3; r++) {
+            A v[3];
+            const T *row = x + (top + r) * a.b.s[1] + left;
+            UNROLL
+            for (int q = 0; q < 3; q++)
+                v[q] = inside(h, top + r) && inside(w, left + q) ? get(row[q]) : 0;
+            UNROLL
+            for (int o = 0; o < ROWS; o++) {
+                int t = r - o * STEP;
+                UNROLL
+                for (int q = 0; q < 3 && t >= 0 && t < 3; q++)
+                    sum[o] += tap[t * 3 + q] * v[q];
+            }
+        }
+        UNROLL
+        for (int o = 0; o < ROWS; o++) {
+            if (at.h + o < at.end)
+                ((T *)a.out)[at.out + (i64)o * w.out] = put<T>(sum[o]);
         }
     }
 }
@@ -146,55 +183,46 @@ template <class T> DEVICE void channel_sum(const depth_sum_args &a)
     }
 }
 
-/* The tap number t of each dimension, times its hop. */
-struct tap_reach {
-    i32 v[3];
-    MEMBER void set(const depth_sum_args &a, u32 t)
-    {
-        u32 rest = divide(t, a.axis[2].by_taps), d = divide(rest, a.axis[1].by_taps);
-        v[0] = (i32)d * a.axis[0].hop;
-        v[1] = (i32)(rest - d * a.axis[1].by_taps.d) * a.axis[1].hop;
-        v[2] = (i32)(t - rest * a.axis[2].by_taps.d) * a.axis[2].hop;
+/* Nine taps from (td, th, tw) on: the map times what it was made of. */
+template <class T>
+DEVICE void depth_taps(const depth_sum_args &a, const T *map, const T *image, i32 td, i32 th, i32 tw, acc<T> *sum)
+{
+    const depth_axis &d = a.axis[0], &h = a.axis[1], &w = a.axis[2];
+    u32 begin = block_id_z() * a.k_each, end = lesser(a.k, begin + a.k_each);
+    for (u32 k = begin + thread_id(); k < end; k += 256) {
+        map_pixel o(a, k);
+        acc<T> g = get(map[o.n * a.map.n + o.v[0] * a.map.s[0] + o.v[1] * a.map.s[1] + o.v[2] * a.map.s[2]]);
+        i32 z = o.v[0] * d.step + d.first + td * d.hop, y = o.v[1] * h.step + h.first + th * h.hop;
+        i32 x = o.v[2] * w.step + w.first + tw * w.hop;
+        const T *from = image + o.n * a.image.n + z * a.image.s[0] + y * a.image.s[1] + x * a.image.s[2];
+        UNROLL
+        for (int t = 0; t < 9; t++) {
+            i32 r = t / 3 * h.hop, q = t % 3 * w.hop;
+            if (inside(d, z) && inside(h, y + r) && inside(w, x + q))
+                sum[t] += g * get(from[r * a.image.s[1] + q * a.image.s[2]]);
+        }
     }
-};
+}
 
-/* The map times what it was made of: the gradient of the weights. Nine taps at a time share a pixel of the map. */
+/* The gradient of the weights, 3 x 3 taps at a time. */
 template <class T> DEVICE void depth_weight(const depth_sum_args &a)
 {
     typedef acc<T> A;
-    const int EACH = 9;
     SHARED A room[256 / WAVE];
-    u32 begin = block_id_z() * a.k_each, end = lesser(a.k, begin + a.k_each);
+    i32 high = a.axis[1].taps, wide = a.axis[2].taps;
     for (u32 m = block_id(); m < a.channels; m += grid_blocks()) {
-        for (u32 first = 0; first < a.taps; first += EACH) {
-            const T *map = (const T *)a.map.p + m * a.map.c;
-            const T *image = (const T *)a.image.p + divide(m, a.multiplier) * a.image.c;
-            A sum[EACH] = {};
-            tap_reach tap[EACH];
-            UNROLL
-            for (int t = 0; t < EACH; t++)
-                tap[t].set(a, first + t < a.taps ? first + t : first);
-            for (u32 k = begin + thread_id(); k < end; k += 256) {
-                map_pixel o(a, k);
-                i64 at = o.n * a.map.n, from = o.n * a.image.n;
+        const T *map = (const T *)a.map.p + m * a.map.c;
+        const T *image = (const T *)a.image.p + divide(m, a.multiplier) * a.image.c;
+        for (i32 row = 0; row < a.axis[0].taps * high; row += row % high + 3 < high ? 3 : high - row % high) {
+            for (i32 tw = 0; tw < wide; tw += 3) {
+                A sum[9] = {};
+                depth_taps<T>(a, map, image, row / high, row % high, tw, sum);
                 UNROLL
-                for (int i = 0; i < 3; i++) {
-                    at += o.v[i] * a.map.s[i];
-                    o.v[i] = o.v[i] * a.axis[i].step + a.axis[i].first;
+                for (int t = 0; t < 9; t++) {
+                    A v = block_reduce<op_sum, 256>(sum[t], room);
+                    if (thread_id() == 0 && row % high + t / 3 < high && tw + t % 3 < wide)
+                        store_sum<T>(a, (i64)m * a.taps + (row + t / 3) * wide + tw + t % 3, v);
                 }
-                A g = get(map[at]);
-                UNROLL
-                for (int t = 0; t < EACH; t++) {
-                    i32 z = o.v[0] + tap[t].v[0], y = o.v[1] + tap[t].v[1], x = o.v[2] + tap[t].v[2];
-                    if (inside(a.axis[0], z) && inside(a.axis[1], y) && inside(a.axis[2], x))
-                        sum[t] += g * get(image[from + z * a.image.s[0] + y * a.image.s[1] + x * a.image.s[2]]);
-                }
-            }
-            UNROLL
-            for (int t = 0; t < EACH; t++) {
-                A v = block_reduce<op_sum, 256>(sum[t], room);
-                if (thread_id() == 0 && first + t < a.taps)
-                    store_sum<T>(a, (i64)m * a.taps + first + t, v);
             }
         }
     }

@@ -33,7 +33,8 @@
 #define RESTRICT __restrict__
 #endif
 #define UNROLL _Pragma("unroll")
-#define ROLLED _Pragma("unroll 1")
+#define UNROLL_BY_4 _Pragma("unroll 4")
+#define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
 #define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
@@ -301,6 +302,20 @@ template <class T, int N> struct alignas(sizeof(T) * N) pack {
 };
 template <int N, class T> DEVICE pack<T, N> load(const T *p) { return *(const pack<T, N> *)p; }
 template <int N, class T> DEVICE void store(T *p, const pack<T, N> &v) { *(pack<T, N> *)p = v; }
+/* The same for what is read once: it does not push what is read again (a row of weights) out of the nearest cache. */
+template <int N, class T> DEVICE pack<T, N> load_once(const T *p)
+{
+#ifdef WK_NVIDIA
+    if constexpr (sizeof(pack<T, N>) == 16) {
+        u32 w[4];
+        asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                     : "l"(p));
+        return bit_cast<pack<T, N>>(w);
+    }
+#endif
+    return load<N>(p);
+}
 
 /* ---- indices ---- */
 
@@ -381,6 +396,23 @@ WK_BUILTIN1(floor)
 WK_BUILTIN1(ceil)
 WK_BUILTIN1(trunc)
 
+/* Right but for a unit or two in the last place; not for tiny numbers. */
+#ifdef WK_AMD
+DEVICE f32 fast_sqrt(f32 x) { return __builtin_amdgcn_sqrtf(x); }
+DEVICE f32 fast_rsqrt(f32 x) { return __builtin_amdgcn_rsqf(x); }
+#else
+DEVICE f32 fast_sqrt(f32 x)
+{
+    asm("sqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+DEVICE f32 fast_rsqrt(f32 x)
+{
+    asm("rsqrt.approx.f32 %0, %0;" : "+f"(x));
+    return x;
+}
+#endif
+
 template <class A> MEMBER A infinity() { return (A)bit_cast<f32>(0x7F800000u); }
 template <> MEMBER i64 infinity<i64>() { return (i64)(~0ull >> 1); }
 template <class A> MEMBER A smallest() { return -infinity<A>(); } /* below every number */
@@ -393,6 +425,20 @@ template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
 /* A NaN among the two is the result. */
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
+#ifdef WK_NVIDIA /* one instruction from sm_80 on */
+DEVICE f32 min_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+DEVICE f32 max_nan(f32 a, f32 b)
+{
+    f32 y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+#endif
 
 /* 1 / x, off by at most one in the last place where that is much cheaper. */
 DEVICE f64 m_recip(f64 x) { return 1 / x; }
@@ -417,6 +463,9 @@ DEVICE f32 m_exp2_fast(f32 x)
     return y;
 #endif
 }
+/* e to the x by the same: for weights that are summed and divided by their sum. */
+DEVICE f32 m_exp_fast(f32 x) { return m_exp2_fast(x * 1.44269504088896340736f); }
+DEVICE f64 m_exp_fast(f64 x) { return m_exp(x); }
 template <class R> DEVICE R m_sigmoid(R x)
 {
     R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);

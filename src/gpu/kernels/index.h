@@ -16,13 +16,15 @@ typedef struct {
     i64 size64[WK_DIMS];
     i64 big_step[WK_DIMS]; /* strides; of dim 0 */
     i64 small_step[WK_DIMS], id_step[WK_DIMS];
-    i64 flat_step[WK_DIMS];  /* big's if it were packed; of dim 0 */
-    i64 place_step[WK_DIMS]; /* 1 for dim, 0 elsewhere */
-    i64 along, flat_along;   /* strides of dim in big, and if that were packed */
-    i64 limit;               /* of ids: big's size along dim */
-    i32 id_bytes;            /* see ids.h */
-    u32 *last;               /* scatter, beside each element of big: 1 + the place along dim of its last id */
-    void *rest;              /* scatter's gradient, packed like big: what no id leads to */
+    i64 flat_step[WK_DIMS];       /* big's if it were packed; of dim 0 */
+    i64 place_step[WK_DIMS];      /* 1 for dim, 0 elsewhere */
+    i64 along, flat_along;        /* strides of dim in big, and if that were packed */
+    i64 limit;                    /* of ids: big's size along dim */
+    i64 n, id_along, small_along; /* ids along dim, and strides along it */
+    i32 id_bytes;                 /* see ids.h */
+    u32 *last;  /* scatter, beside each element of big: 1 + the place along dim of its last id; NULL where
+                              * there are so few ids that a thread looks through them */
+    void *rest; /* scatter's gradient, packed like big: what no id leads to */
     u32 *keys, *places; /* adding, for each id: its element of big (`none` without), and its own number */
     u32 none;
     wk_report report;

@@ -87,12 +87,24 @@ template <int WIDE> DEVICE void index_last(const index_args &a)
     }
 }
 
+/* Whether an id that leads somewhere is the last one that leads there. */
+DEVICE bool is_last(const index_args &a, const place_of &p, i64 id)
+{
+    if (a.last)
+        return a.last[p.flat + id * a.flat_along] == (u32)p.along + 1;
+    for (i64 k = 1; k < a.n - p.along; k++) {
+        if (load_id(a.ids, a.id_bytes, p.id + k * a.id_along) == id)
+            return false;
+    }
+    return true;
+}
+
 template <class T, int WIDE> DEVICE void index_scatter(const index_args &a)
 {
     for (i64 at = global_thread(); at < a.count; at += global_threads()) {
         place_of p = locate<WIDE>(a, at);
         i64 id;
-        if (find_id(a, p, &id) && a.last[p.flat + id * a.flat_along] == (u32)p.along + 1)
+        if (find_id(a, p, &id) && is_last(a, p, id))
             ((T *)a.big)[p.big + id * a.along] = ((const T *)a.small)[p.small];
     }
 }
@@ -102,11 +114,11 @@ template <class T, int WIDE> DEVICE void index_take(const index_args &a)
 {
     for (i64 at = global_thread(); at < a.count; at += global_threads()) {
         place_of p = locate<WIDE>(a, at);
-        i64 id, flat;
+        i64 id;
         T v = 0;
-        if (find_id(a, p, &id) && a.last[flat = p.flat + id * a.flat_along] == (u32)p.along + 1) {
+        if (find_id(a, p, &id) && is_last(a, p, id)) {
             v = ((const T *)a.big)[p.big + id * a.along];
-            ((T *)a.rest)[flat] = 0;
+            ((T *)a.rest)[p.flat + id * a.flat_along] = 0;
         }
         ((T *)a.small)[at] = v;
     }
@@ -124,17 +136,57 @@ template <int WIDE> DEVICE void index_keys(const index_args &a)
     }
 }
 
-DEVICE f32 plus(f32 a, f32 b) { return a + b; }
-DEVICE f64 plus(f64 a, f64 b) { return a + b; }
-DEVICE i64 plus(i64 a, i64 b) { return (i64)((u64)a + (u64)b); }
+/* What elements are added up in: as on the CPU, but integers as unsigned ones, which wrap, and of 32 bits where that is
+ * enough. */
+template <class T> struct sum_of {
+    typedef u32 type;
+};
+template <> struct sum_of<f32> {
+    typedef f32 type;
+};
+template <> struct sum_of<f16> : sum_of<f32> {
+};
+template <> struct sum_of<bf16> : sum_of<f32> {
+};
+template <> struct sum_of<f64> {
+    typedef f64 type;
+};
+template <> struct sum_of<i64> {
+    typedef u64 type;
+};
+template <class T> using sum = typename sum_of<T>::type;
+template <class T> DEVICE sum<T> to_sum(T v) { return (sum<T>)get(v); }
+template <class T> DEVICE T from_sum(sum<T> v) { return put<T>((acc<T>)v); }
+
+/* Few ids along dim: the first of those that lead to an element looks through the others and adds them all, in order. */
+template <class T, int WIDE> DEVICE void index_add_few(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        bool first = find_id(a, p, &id);
+        for (i64 k = 1; first && k <= p.along; k++)
+            first = load_id(a.ids, a.id_bytes, p.id - k * a.id_along) != id;
+        if (!first)
+            continue;
+        const T *small = (const T *)a.small + p.small;
+        T *big = (T *)a.big + p.big + id * a.along;
+        sum<T> total = to_sum(*big) + to_sum(*small);
+        for (i64 k = 1; k < a.n - p.along; k++) {
+            if (load_id(a.ids, a.id_bytes, p.id + k * a.id_along) == id)
+                total += to_sum(small[k * a.small_along]);
+        }
+        *big = from_sum<T>(total);
+    }
+}
 
 template <class T, int VEC> struct row_sum {
-    acc<T> v[VEC];
+    sum<T> v[VEC];
     MEMBER void add(const pack<T, VEC> &x)
     {
         UNROLL
         for (int k = 0; k < VEC; k++)
-            v[k] = plus(v[k], get(x.v[k]));
+            v[k] += to_sum(x.v[k]);
     }
 };
 
@@ -156,37 +208,38 @@ DEVICE void locate_column(const runs_args &a, i64 column, i64 *big, i64 *small)
 
 /* Adds the pairs from j on that have the key, every `step`th of them. small: the column of row 0. */
 template <class T, int VEC>
-DEVICE void add_run(const runs_args &a, i64 j, i64 step, u32 key, const T *small, row_sum<T, VEC> *sum)
+DEVICE void add_run(const runs_args &a, i64 j, i64 step, u32 key, const T *small, row_sum<T, VEC> *total)
 {
-    for (; j + 3 * step < a.n && a.keys[j + 3 * step] == key; j += 4 * step) {
-        pack<T, VEC> x[4];
+    const int AT_ONCE = 4;
+    for (; j + (AT_ONCE - 1) * step < a.n && a.keys[j + (AT_ONCE - 1) * step] == key; j += AT_ONCE * step) {
+        pack<T, VEC> x[AT_ONCE];
         UNROLL
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < AT_ONCE; k++)
             x[k] = load<VEC>(small + (i64)a.places[j + k * step] * a.small_along);
         UNROLL
-        for (int k = 0; k < 4; k++)
-            sum->add(x[k]);
+        for (int k = 0; k < AT_ONCE; k++)
+            total->add(x[k]);
     }
     for (; j < a.n && a.keys[j] == key; j += step)
-        sum->add(load<VEC>(small + (i64)a.places[j] * a.small_along));
+        total->add(load<VEC>(small + (i64)a.places[j] * a.small_along));
 }
 
 template <class T, int VEC> DEVICE row_sum<T, VEC> load_sum(const T *p)
 {
-    row_sum<T, VEC> sum;
+    row_sum<T, VEC> total;
     pack<T, VEC> x = load<VEC>(p);
     UNROLL
     for (int k = 0; k < VEC; k++)
-        sum.v[k] = get(x.v[k]);
-    return sum;
+        total.v[k] = to_sum(x.v[k]);
+    return total;
 }
 
-template <class T, int VEC> DEVICE void store_sum(T *p, const row_sum<T, VEC> &sum)
+template <class T, int VEC> DEVICE void store_sum(T *p, const row_sum<T, VEC> &total)
 {
     pack<T, VEC> y;
     UNROLL
     for (int k = 0; k < VEC; k++)
-        y.v[k] = put<T>(sum.v[k]);
+        y.v[k] = from_sum<T>(total.v[k]);
     store<VEC>(p, y);
 }
 
@@ -197,20 +250,20 @@ DEVICE void add_long_run(const runs_args &a, i64 first, const T *small, T *big, 
                          row_sum<T, VEC> *room)
 {
     u32 group = thread_id() >> a.log_group, groups = WK_RUNS_THREADS >> a.log_group;
-    row_sum<T, VEC> sum = {};
+    row_sum<T, VEC> total = {};
     if (active && group == 0)
-        sum = load_sum<T, VEC>(big);
+        total = load_sum<T, VEC>(big);
     if (active)
-        add_run<T, VEC>(a, first + group, groups, a.keys[first], small, &sum);
-    room[thread_id()] = sum;
+        add_run<T, VEC>(a, first + group, groups, a.keys[first], small, &total);
+    room[thread_id()] = total;
     barrier();
     if (active && group == 0) {
         for (u32 g = 1; g < groups; g++) {
             UNROLL
             for (int k = 0; k < VEC; k++)
-                sum.v[k] = plus(sum.v[k], room[thread_id() + (g << a.log_group)].v[k]);
+                total.v[k] += room[thread_id() + (g << a.log_group)].v[k];
         }
-        store_sum<T, VEC>(big, sum);
+        store_sum<T, VEC>(big, total);
     }
     barrier();
 }
@@ -244,10 +297,10 @@ template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
             const T *small = (const T *)a.small + small_at;
             if (active && leads && !is_long) {
                 pack<T, VEC> x = load<VEC>(small + place * a.small_along);
-                row_sum<T, VEC> sum = load_sum<T, VEC>(big + key * a.big_along);
-                sum.add(x);
-                add_run<T, VEC>(a, i + 1, 1, key, small, &sum);
-                store_sum<T, VEC>(big + key * a.big_along, sum);
+                row_sum<T, VEC> total = load_sum<T, VEC>(big + key * a.big_along);
+                total.add(x);
+                add_run<T, VEC>(a, i + 1, 1, key, small, &total);
+                store_sum<T, VEC>(big + key * a.big_along, total);
             }
             for (u32 g = 0; groups > 1 && any_long && g < groups && first + g + WK_RUN_LONG < a.n; g++) {
                 i64 at = first + g;
@@ -260,24 +313,6 @@ template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
 }
 
 /* ---- adding along lines ---- */
-
-/* Sums in shared memory: as on the CPU, but 32 bits are enough for integers of up to as many. */
-template <class T> struct line_sum {
-    typedef u32 type;
-};
-template <> struct line_sum<f32> {
-    typedef f32 type;
-};
-template <> struct line_sum<f16> : line_sum<f32> {
-};
-template <> struct line_sum<bf16> : line_sum<f32> {
-};
-template <> struct line_sum<f64> {
-    typedef f64 type;
-};
-template <> struct line_sum<i64> {
-    typedef u64 type;
-};
 
 struct line_of {
     i64 from, big, small, id;
@@ -318,7 +353,7 @@ template <int SIZE, class A> DEVICE void add_in_turn(A *sums, u32 at, A value, b
 /* A wave has a line of big, or a tile of it, in shared memory and goes through the line's ids in order. */
 template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
 {
-    typedef typename line_sum<T>::type A;
+    typedef sum<T> A;
     const int AT_ONCE = 4;
     SHARED A sums[SIZE];
     for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
@@ -328,7 +363,7 @@ template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
         const T *from = (const T *)a.from + l.from + first * a.from_along, *small = (const T *)a.small + l.small;
         T *big = (T *)a.big + l.big + first * a.big_along;
         for (i64 k = lane_id(); k < width; k += WAVE)
-            sums[k] = a.from ? (A)get(from[k * a.from_along]) : (A)0;
+            sums[k] = a.from ? to_sum(from[k * a.from_along]) : (A)0;
         wave_sync();
         for (i64 base = 0; base < a.n; base += AT_ONCE * WAVE) {
             A value[AT_ONCE];
@@ -345,14 +380,14 @@ template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
                         id_leads(id, a.id_bytes, a.size, a.report);
                 }
                 at[k] = (u32)(id - first);
-                value[k] = mine[k] ? (A)get(small[i * a.small_along]) : (A)0;
+                value[k] = mine[k] ? to_sum(small[i * a.small_along]) : (A)0;
             }
             UNROLL
             for (int k = 0; k < AT_ONCE; k++)
                 add_in_turn<SIZE>(sums, at[k], value[k], mine[k]);
         }
         for (i64 k = lane_id(); k < width; k += WAVE)
-            big[k * a.big_along] = put<T>((acc<T>)sums[k]);
+            big[k * a.big_along] = from_sum<T>(sums[k]);
         wave_sync();
     }
 }

@@ -1,4 +1,4 @@
-/* lines.hip: lines kept in the registers of the threads that share them. */
+/* lines.hip: lines that threads share: kept in their registers, or walked by a block. */
 #ifndef WK_KERNELS_LINES_HIP
 #define WK_KERNELS_LINES_HIP
 #include "device.h"
@@ -44,6 +44,35 @@ DEVICE void store_line(A (*v)[VEC], T *line, u32 at, u32 group, u32 steps)
         if (at + k * group < steps)
             store<VEC>(line + (i64)(at + k * group) * VEC, p);
     }
+}
+
+/* ---- lines that do not fit into registers ---- */
+
+/* Packs that are on their way at a time. */
+template <class T, int VEC> struct ahead_of {
+    static const int packs = VEC == 1 ? 8 : sizeof(T) == 4 ? 4 : 2;
+};
+
+/* The largest element (0, where the sum is not to be shifted) and the sum of exp(x - top), by all threads of the block. */
+template <int VEC, int THREADS, class T, class A>
+DEVICE void line_sum_exp(const T *line, u32 steps, bool shifted, A *result_top, A *result_sum)
+{
+    const int ahead = ahead_of<T, VEC>::packs;
+    /* It starts below every number but -infinity, so that no difference of infinities comes up. */
+    A v[ahead][VEC], top = shifted ? lowest<A>() : 0, sum = 0;
+    for (u32 at = thread_id(); at < steps; at += ahead * THREADS) {
+        A before = top;
+        fetch_line<VEC, ahead>(v, line, at, THREADS, steps, smallest<A>());
+        UNROLL
+        for (int j = 0; j < ahead * VEC; j++)
+            top = shifted ? greater(top, v[j / VEC][j % VEC]) : 0;
+        sum *= m_exp_fast(before - top);
+        UNROLL
+        for (int j = 0; j < ahead * VEC; j++)
+            sum += m_exp_fast(v[j / VEC][j % VEC] - top);
+    }
+    *result_top = line_reduce<op_max, THREADS>(top, THREADS);
+    *result_sum = line_reduce<op_sum, THREADS>(sum * m_exp_fast(top - *result_top), THREADS);
 }
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "walk.h"
 
-enum { WK_LOSS_THREADS = 256, WK_TOTAL_THREADS = 1024 };
+enum { WK_LOSS_THREADS = 256, WK_STREAM_THREADS = 512, WK_TOTAL_THREADS = 1024 };
 
 /* Classes: rows of x [rows, classes] with a target each. */
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     i64 row, column, target; /* strides of x, of targets */
     i64 padding;
     i64 blocks;
-    wide_divisor tiles; /* of a row, where the gradient is written */
+    wide_divisor tiles; /* of a row, where the gradient is written; class_stream: packs of a row */
     wk_report report;
 } class_args;
 

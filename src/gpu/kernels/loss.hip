@@ -1,4 +1,5 @@
 /* loss.hip: losses and their gradients. */
+#include "lines.hip"
 #include "loss.h"
 #include "walk.hip"
 
@@ -41,6 +42,14 @@ template <class A> DEVICE A gradient_scale(const class_args &a)
     return a.count && *a.count ? (A)(1 / (f64)*a.count) : 1;
 }
 
+template <class T> DEVICE void put_loss(const class_args &a, i64 row, f64 loss)
+{
+    if (a.losses)
+        a.losses[row] = loss;
+    if (a.y)
+        ((T *)a.y)[row] = put<T>(loss);
+}
+
 /* The loss of each row, and for nll_loss the one element of the gradient (the others are 0 already). */
 template <class T, class I> DEVICE void class_rows(const class_args &a)
 {
@@ -54,10 +63,7 @@ template <class T, class I> DEVICE void class_rows(const class_args &a)
             if (a.dx && !a.top)
                 ((T *)a.dx)[row * a.classes + target] = put<T>(-gradient_scale<A>(a));
         }
-        if (a.losses)
-            a.losses[row] = loss;
-        if (a.y)
-            ((T *)a.y)[row] = put<T>(loss);
+        put_loss<T>(a, row, loss);
     }
 }
 
@@ -80,6 +86,38 @@ template <class T, class I, int VEC> DEVICE void class_gradient(const class_args
             p.v[i] = put<T>(used ? d : 0);
         }
         store<VEC>((T *)a.dx + row * a.classes + at, p);
+    }
+}
+
+/* Losses and gradient of long rows, a block each: what is read a second time comes from the cache. */
+template <class T, class I, int VEC> DEVICE void class_stream(const class_args &a)
+{
+    typedef acc<T> A;
+    const int THREADS = WK_STREAM_THREADS, ahead = ahead_of<T, VEC>::packs;
+    u32 steps = (u32)a.tiles.d;
+    A scale = gradient_scale<A>(a);
+    for (i64 row = block_id(); row < a.rows; row += grid_blocks()) {
+        i64 target = (i64)((const I *)a.targets)[row * a.target];
+        const T *x = (const T *)a.x + row * a.row;
+        bool used = target != a.padding && (u64)target < (u64)a.classes;
+        A v[ahead][VEC], top = 0, sum = 1;
+        if (used)
+            line_sum_exp<VEC, THREADS>(x, steps, true, &top, &sum);
+        else if (target != a.padding && thread_id() == 0)
+            index_ok(a.report, target, a.classes);
+        if (thread_id() == 0)
+            put_loss<T>(a, row, used ? (f64)(top - get(x[target])) + (f64)m_log(sum) : 0);
+        A part = used ? scale / sum : 0;
+        for (u32 at = thread_id(); at < steps; at += ahead * THREADS) {
+            fetch_line<VEC, ahead>(v, x, at, THREADS, used ? steps : 0, (A)0);
+            UNROLL
+            for (int j = 0; j < ahead * VEC; j++) {
+                i64 column = (i64)(at + j / VEC * THREADS) * VEC + j % VEC;
+                A d = m_exp(v[j / VEC][j % VEC] - top) * part - (column == target ? scale : 0);
+                v[j / VEC][j % VEC] = used ? d : 0;
+            }
+            store_line<VEC, ahead>(v, (T *)a.dx + row * a.classes, at, THREADS, steps);
+        }
     }
 }
 

@@ -12,6 +12,11 @@ DEVICE i64 quotient(i64 n, i64 by, const wk_divisor &v)
 template <class R> DEVICE R inverse_power(R d, R beta)
 {
     if (beta == (R)0.75) {
+        if constexpr (sizeof(R) == 4) {
+            R r = fast_rsqrt(d);
+            if (d > (R)0x1p-100)
+                return r * fast_sqrt(r);
+        }
         R root = m_sqrt(d);
         return 1 / (root * m_sqrt(root));
     }

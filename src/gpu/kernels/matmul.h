@@ -11,9 +11,9 @@ enum {
     WK_COLUMN_LANES = 32, /* matmul_columns: threads along a row of b */
 };
 
-/* How a tile of an operand is read: along which of its dimensions neighbouring threads go, one element or four of
- * them at a time. */
-enum { WK_READ_K4, WK_READ_ROW4, WK_READ_K, WK_READ_ROW };
+/* How a tile of an operand is read: along which of its dimensions neighbouring threads go, one element or several of
+ * them at a time (four; eight for matrix units). */
+enum { WK_READ_K_WIDE, WK_READ_ROW_WIDE, WK_READ_K, WK_READ_ROW };
 
 /* One operand as rows [rows, k]: the second one is transposed. Strides are in elements. */
 typedef struct {

@@ -37,8 +37,8 @@ DEVICE void tile_place(int read, int j, int *row, int *k)
 {
     int t = thread_id(), e = t + 256 * j;
     switch (read) {
-    case WK_READ_K4: *row = t / 4, *k = t % 4 * 4 + j; break;
-    case WK_READ_ROW4: *row = t % 16 * 4 + j, *k = t / 16; break;
+    case WK_READ_K_WIDE: *row = t / 4, *k = t % 4 * 4 + j; break;
+    case WK_READ_ROW_WIDE: *row = t % 16 * 4 + j, *k = t / 16; break;
     case WK_READ_K: *row = e / WK_TILE_K, *k = e % WK_TILE_K; break;
     default: *row = e % WK_TILE, *k = e / WK_TILE;
     }
@@ -49,8 +49,8 @@ template <class T> DEVICE void tile_read(const matmul_operand &o, const T *p, i6
 {
     int row, k;
     tile_place(o.read, 0, &row, &k);
-    bool inside = o.read == WK_READ_K4 ? row < rows && k + 3 < steps : row + 3 < rows && k < steps;
-    if (o.read <= WK_READ_ROW4 && inside) {
+    bool inside = o.read == WK_READ_K_WIDE ? row < rows && k + 3 < steps : row + 3 < rows && k < steps;
+    if (o.read <= WK_READ_ROW_WIDE && inside) {
         pack<T, 4> four = load<4>(p + row * o.row + k * o.k);
         UNROLL
         for (int j = 0; j < 4; j++)

@@ -43,7 +43,7 @@ typedef struct {
     wk_divisor by_inner, by_channels, by_chunks;
     i32 by_rows; /* `channels` neighbours share statistics, not every channels-th plane */
     i32 centred; /* 0: deviations from 0 */
-    i32 whole;   /* no pack has elements of two planes */
+    i32 small;   /* planes and places are below 2^30 */
     double eps;
 } norm_planes_args;
 
@@ -71,7 +71,7 @@ typedef struct {
     /* Rows: a family is a row, one of `groups` of a sample, and has `channels` channels with a weight each, of
      * `chunks` parts each; 0 channels: every element has a weight, which the sums hold already. */
     i64 groups, channels, chunks;
-    wk_divisor by_chunks;
+    wk_divisor by_groups, by_channels, by_chunks;
     i32 centred;
     double *rows; /* as above */
 } norm_finish_args;

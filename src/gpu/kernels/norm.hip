@@ -41,7 +41,7 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
         pack<T, VEC> raw[PACKS];
         UNROLL
         for (int p = 0; p < PACKS; p++) /* behind the end the row's start is read: no branch between the loads */
-            raw[p] = load<VEC>(x + (index(p) < n ? index(p) : 0));
+            raw[p] = load_once<VEC>(x + (index(p) < n ? index(p) : 0));
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             UNROLL
@@ -56,13 +56,26 @@ template <class R> struct row_stats {
     R mean, scale, shift;
 };
 
-/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those from
- * the row's first one in double: no large mean and no outlier costs accuracy. */
+/* What sums over a row are taken in: more than the elements have. */
+template <class T> struct sum_of {
+    typedef f64 type;
+};
+template <> struct sum_of<f16> {
+    typedef f32 type;
+};
+template <> struct sum_of<bf16> {
+    typedef f32 type;
+};
+template <class T> using wide = typename sum_of<T>::type;
+
+/* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those
+ * from the row's first one in the wider type: no large mean and no outlier costs accuracy. */
 template <class T, int VEC, int PACKS, int LANES>
 DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
-                                  f64 *room)
+                                  wide<T> *room)
 {
     typedef acc<T> R;
+    typedef wide<T> W;
     R s = 0, q = 0, own = a.centred ? r.v[0][0] : (R)0;
     int k = 0;
     UNROLL
@@ -77,16 +90,16 @@ DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC
             q += d * d;
         }
     }
-    f64 sum = s, squares = q, origin = get(*x), off = (f64)own - origin;
+    W sum = s, squares = q, origin = get(*x), off = (W)own - origin, inverse_n = (W)a.inverse_n;
     if (a.centred) {
         sum += k * off;
-        squares += off * (2 * (f64)s + k * off);
+        squares += off * (2 * (W)s + k * off);
     }
     row_sums<LANES>(sum, squares, room);
     if (!a.centred)
-        return {0, 1 / m_sqrt((R)(squares * a.inverse_n) + (R)a.eps), 0};
-    f64 mean = origin + sum * a.inverse_n;
-    R var = (R)((squares - sum * sum * a.inverse_n) * a.inverse_n);
+        return {0, 1 / m_sqrt((R)(squares * inverse_n) + (R)a.eps), 0};
+    W mean = origin + sum * inverse_n;
+    R var = (R)((squares - sum * sum * inverse_n) * inverse_n);
     R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
     return {rounded, scale, (R)(rounded - mean) * scale};
 }
@@ -130,7 +143,7 @@ template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_r
 {
     typedef acc<T> R;
     const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
-    SHARED f64 room[2 * THREADS / WAVE];
+    SHARED wide<T> room[2 * THREADS / WAVE];
     row_part<T, VEC, PACKS, LANES> r;
     r.lane = thread_id() % LANES;
     r.n = a.n;
@@ -230,7 +243,7 @@ template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(con
 {
     typedef acc<T> R;
     const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
-    SHARED f64 room[2 * THREADS / WAVE];
+    SHARED wide<T> room[2 * THREADS / WAVE];
     SHARED R room2[THREADS * VEC];
     R dweight[PACKS][VEC], dbias[PACKS][VEC];
     row_part<T, VEC, PACKS, LANES> x, dy;

@@ -1,5 +1,5 @@
-/* norm_planes.hip: batch norm, and the row norms whose rows no block holds: sums of pieces, statistics from the sums, and
- * a pass that applies them. Sums are doubles around a number nearby, so that no difference of large ones is left. */
+/* norm_planes.hip: batch norm, and the row norms whose rows no block holds: sums of pieces, statistics from the sums,
+ * and a pass that applies them. Sums are doubles around a number nearby, so that no difference of large ones is left. */
 #include "device.h"
 #include "norm.h"
 
@@ -269,7 +269,7 @@ template <class T> DEVICE void norm_finish_rows(const norm_finish_args &a)
     {
         f64 origin, mean, scale;
         row_numbers<T>(a, row, &origin, &mean, &scale);
-        i64 first = row % a.groups * a.channels;
+        i64 first = (row - quotient(row, a.groups, a.by_groups) * a.groups) * a.channels;
         if (a.channels == 0 && lane_id() == 0)
             give_numbers<R>(a.numbers, row, mean, scale, 0, 0);
         for (i64 k = lane_id(); k < a.channels; k += WAVE) {
@@ -288,7 +288,7 @@ template <class T> DEVICE void norm_finish_rows_grad(const norm_finish_args &a)
     {
         f64 origin, mean, scale, sum_g = 0, sum_gx = 0;
         row_numbers<T>(a, row, &origin, &mean, &scale);
-        i64 first = row % a.groups * a.channels;
+        i64 first = (row - quotient(row, a.groups, a.by_groups) * a.groups) * a.channels;
         const T *weight = a.channels ? (const T *)a.weight : (const T *)0;
         for (i64 k = lane_id(); k < a.each; k += WAVE) {
             f64 w = weight ? get(weight[first + quotient(k, a.chunks, a.by_chunks)]) : (R)1;
@@ -318,7 +318,7 @@ template <class T> DEVICE void norm_finish_weights(const norm_finish_args &a)
 {
     EACH_FAMILY(c)
     {
-        i64 group = c / a.channels;
+        i64 group = quotient(c, a.channels, a.by_channels);
         f64 dweight = 0, dbias = 0;
         for (i64 k = lane_id(); k < a.outer * a.each; k += WAVE) {
             i64 sample = quotient(k, a.each, a.by_each);
@@ -343,9 +343,8 @@ template <class R> struct plane_numbers {
     R mean, scale, shift, slope;
 };
 
-template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a, i64 plane)
+template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a, i64 c)
 {
-    i64 c = a.by_rows ? plane : plane - quotient(plane, a.channels, a.by_channels) * a.channels;
     if (a.var) {
         R invstd = 1 / m_sqrt(((const R *)a.var)[c] + (R)a.eps);
         return {((const R *)a.mean)[c], a.scale ? ((const R *)a.scale)[c] * invstd : invstd,
@@ -355,31 +354,78 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
     return {v.v[0], v.v[1], v.v[2], v.v[3]};
 }
 
-/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. */
-template <class T, int VEC, int GRAD> DEVICE void norm_apply(const norm_planes_args &a)
+/* Where a tile of elements starts: whose numbers are the plane's, and the place in it. */
+struct tile_start {
+    i64 plane, place;
+
+    MEMBER tile_start(const norm_planes_args &a, i64 base)
+    {
+        plane = quotient(base, a.inner, a.by_inner);
+        place = base - plane * a.inner;
+        if (!a.by_rows)
+            plane -= quotient(plane, a.channels, a.by_channels) * a.channels;
+    }
+    /* The same of element `off` of the tile. */
+    MEMBER i64 plane_at(const norm_planes_args &a, int off, i64 *place_there) const
+    {
+        if (a.small) {
+            u32 at = (u32)place + off, q = divide(at, a.by_inner), c = (u32)plane + q;
+            *place_there = at - q * a.by_inner.d;
+            return a.by_rows ? c : c - divide(c, a.by_channels) * a.by_channels.d;
+        }
+        i64 at = place + off, q = a.inner >> 30 ? at >= a.inner : divide((u32)at, a.by_inner);
+        *place_there = at - q * a.inner;
+        return a.by_rows || plane + q < a.channels ? plane + q : plane + q - a.channels; /* q is far less */
+    }
+};
+
+/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is
+ * of one plane, and its elements have no weights of their own. */
+template <class T, int VEC, int GRAD, int PLAIN>
+DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
+                               const pack<T, VEC> &dy)
 {
     typedef acc<T> R;
-    for (i64 i = global_thread() * VEC; i < a.count; i += global_threads() * VEC) {
-        i64 at = a.count - VEC - i; /* from the end, which caches have from the pass before */
-        pack<T, VEC> x = load<VEC>((const T *)a.x + at), dy, y;
+    pack<T, VEC> y;
+    i64 place;
+    plane_numbers<R> m = numbers_of<R>(a, start.plane_at(a, off, &place));
+    UNROLL
+    for (int e = 0; e < VEC; e++) {
+        if (!PLAIN && e)
+            m = numbers_of<R>(a, start.plane_at(a, off + e, &place));
+        R v = (get(x.v[e]) - m.mean) * m.scale + m.shift;
+        R w = !PLAIN && a.weight ? get(((const T *)a.weight)[place]) : (R)1;
         if (GRAD)
-            dy = load<VEC>((const T *)a.dy + at);
-        i64 plane = quotient(at, a.inner, a.by_inner), place = at - plane * a.inner;
-        plane_numbers<R> m = numbers_of<R>(a, plane);
+            v += m.slope * w * get(dy.v[e]);
+        else if (!PLAIN)
+            v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
+        y.v[e] = put<T>(v);
+    }
+    return y;
+}
+
+template <class T, int VEC, int GRAD, int PLAIN> DEVICE void norm_apply(const norm_planes_args &a)
+{
+    const int PACKS = 4, TILE = 256 * VEC * PACKS;
+    i64 tiles = (a.count + TILE - 1) / TILE;
+    for (i64 t = block_id(); t < tiles; t += grid_blocks()) {
+        i64 base = (tiles - 1 - t) * TILE; /* from the end, which caches have from the pass before */
+        int left = (int)lesser(a.count - base, (i64)TILE);
+        const T *x = (const T *)a.x + base, *dy = (const T *)a.dy + base;
+        pack<T, VEC> xs[PACKS], ds[PACKS];
         UNROLL
-        for (int e = 0; e < VEC; e++, place++) {
-            if (!a.whole && place == a.inner) {
-                place = 0;
-                m = numbers_of<R>(a, ++plane);
-            }
-            R v = (get(x.v[e]) - m.mean) * m.scale + m.shift;
-            R w = a.weight ? get(((const T *)a.weight)[place]) : (R)1;
+        for (int p = 0; p < PACKS; p++) {
+            int off = (int)(p * 256 + thread_id()) * VEC, at = off < left ? off : 0;
+            xs[p] = load<VEC>(x + at);
             if (GRAD)
-                v += m.slope * w * get(dy.v[e]);
-            else if (a.weight || a.bias)
-                v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
-            y.v[e] = put<T>(v);
+                ds[p] = load<VEC>(dy + at);
         }
-        store<VEC>((T *)a.y + at, y);
+        tile_start start(a, base);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int off = (int)(p * 256 + thread_id()) * VEC;
+            if (off < left)
+                store<VEC>((T *)a.y + base + off, apply_pack<T, VEC, GRAD, PLAIN>(a, start, off, xs[p], ds[p]));
+        }
     }
 }

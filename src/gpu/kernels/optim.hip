@@ -1,5 +1,5 @@
-/* optim.hip: optimizer steps: one pass over parameters, gradients and state. P, M and V are the dtypes of the parameters
- * and of the two states. */
+/* optim.hip: optimizer steps: one pass over parameters, gradients and state. P, M and V are the dtypes of the
+ * parameters and of the two states. */
 #include "device.h"
 #include "optim.h"
 

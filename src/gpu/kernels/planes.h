@@ -4,10 +4,11 @@
 
 #include "types.h"
 
-/* Planes of rows that are walked by one; strides in elements. */
+/* Planes of rows that are walked by one; strides in elements. A plane spans less than 2^31. */
 typedef struct {
     void *p;
-    i64 n, c, row;
+    i64 n, c;
+    i32 row;
 } plane_view;
 
 /* A plane has strips x cols items; an item is a few elements below each other. */

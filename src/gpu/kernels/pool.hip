@@ -28,13 +28,15 @@ DEVICE i32 counted(const pool_dim &d, i32 o, bool exclude_pad)
     return (end < last ? end : last) - start;
 }
 
-/* A sum, or the maximum so far and its place in the plane. */
+/* MAX 0: a sum; 1: the maximum so far and its place in the plane; 2: the maximum alone. */
 template <class A, int MAX> struct fold {
     A value;
     u32 place;
     MEMBER void take(A v, u32 at, bool first_nan)
     {
-        if (MAX) {
+        if (MAX == 2) {
+            value = max_nan(value, v);
+        } else if (MAX) {
             bool larger = v > value || (v != v && !(first_nan && value != value));
             value = larger ? v : value;
             place = larger ? at : place;
@@ -63,36 +65,38 @@ DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fo
     acc<T> v = f.value;
     i64 at = ((a.walk.first + plane) * a.h.out + oh) * a.w.out + ow;
     if (!MAX)
-        v /= (acc<T>)((i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
+        v /= (acc<T>)(a.whole ? (i64)a.h.kernel * a.w.kernel
+                              : (i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
     if (a.y.p)
         ((T *)a.y.p)[at] = put<T>(v);
-    if (MAX && a.indices.p)
+    if (MAX == 1 && a.indices.p)
         ((u32 *)a.indices.p)[at] = f.place;
 }
 
-/* Windows of K x K, or of any size where K is 0. */
+/* Windows of K x K, or of any size where K is 0. Those that lie in the plane whole need no look at its edges. */
 template <class T, int MAX, int K>
 DEVICE fold<acc<T>, MAX> fold_window(const pool_args &a, const T *x, i32 oh, i32 ow)
 {
     range rows = window_of(a.h, oh), cols = window_of(a.w, ow);
     fold<acc<T>, MAX> f = {MAX ? smallest<acc<T>>() : 0, (u32)(rows.begin * a.w.in + cols.begin)};
-    if (K == 0) {
-        for (i32 r = rows.begin; r < rows.end; r++)
-            for (i32 q = cols.begin; q < cols.end; q++)
-                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
+    if (K > 0 && rows.end - rows.begin == K && cols.end - cols.begin == K) {
+        const T *from = x + rows.begin * a.x.row + cols.begin;
+        T v[K ? K : 1][K ? K : 1];
+        UNROLL
+        for (int i = 0; i < K; i++)
+            UNROLL
+            for (int j = 0; j < K; j++)
+                v[i][j] = from[i * a.x.row + j];
+        UNROLL
+        for (int i = 0; i < K; i++)
+            UNROLL
+            for (int j = 0; j < K; j++)
+                f.take(get(v[i][j]), (u32)((rows.begin + i) * a.w.in + cols.begin + j), false);
         return f;
     }
-    i32 top = oh * a.h.stride - a.h.padding, left = ow * a.w.stride - a.w.padding;
-    UNROLL
-    for (int i = 0; i < K; i++) {
-        i32 r = top + i;
-        UNROLL
-        for (int j = 0; j < K; j++) {
-            i32 q = left + j;
-            if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
-                f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
-        }
-    }
+    for (i32 r = rows.begin; r < rows.end; r++)
+        for (i32 q = cols.begin; q < cols.end; q++)
+            f.take(get(x[r * a.x.row + q]), (u32)(r * a.w.in + q), false);
     return f;
 }
 
@@ -191,6 +195,47 @@ template <class T, int MAX> DEVICE void pool_grad(const pool_args &a)
         T *dx = (T *)a.x.p + ((a.walk.first + at.plane) * a.h.in + at.row) * a.w.in + at.col;
         for (i32 ih = at.row; ih < end; ih++, dx += a.w.in)
             *dx = put<T>(gather<T, MAX>(a, dy, index, windows_over(a.h, ih), across, ih, at.col));
+    }
+}
+
+/* The same for small windows: a thread makes STRIDE x STRIDE elements, which are in the same windows but for the
+ * first of them: window o reaches block o to o + BACK. */
+template <class T, int MAX, int STRIDE, int BACK> DEVICE void pool_grad_blocks(const pool_args &a)
+{
+    typedef acc<T> A;
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        const T *dy = plane_of<const T>(a.y, a.walk, at.plane);
+        const u32 *index = MAX ? plane_of<const u32>(a.indices, a.walk, at.plane) : 0;
+        i32 top = at.row * STRIDE - a.h.padding, left = at.col * STRIDE - a.w.padding;
+        A sum[STRIDE][STRIDE] = {};
+        UNROLL
+        for (int back = 0; back < (BACK + 1) * (BACK + 1); back++) {
+            i32 up = back / (BACK + 1), over = back % (BACK + 1), oh = at.row - up, ow = at.col - over;
+            if ((u32)oh >= (u32)a.h.out || (u32)ow >= (u32)a.w.out)
+                continue;
+            A g = get(dy[oh * a.y.row + ow]);
+            u32 place = MAX ? index[oh * a.indices.row + ow] : 0;
+            if (MAX && back == 0 && a.astray)
+                check_index(a, oh, ow, greater(top, 0), greater(left, 0), place);
+            if (!MAX && (BACK == 0 || !a.whole))
+                g /= (A)((i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
+            UNROLL
+            for (int e = 0; e < STRIDE * STRIDE; e++) {
+                i32 r = e / STRIDE, q = e % STRIDE;
+                bool in = MAX ? place == (u32)((top + r) * a.w.in + left + q)
+                              : up * STRIDE + r < a.h.kernel && over * STRIDE + q < a.w.kernel;
+                sum[r][q] += in ? g : 0;
+            }
+        }
+        T *dx = (T *)a.x.p + (a.walk.first + at.plane) * (a.h.in * a.w.in);
+        UNROLL
+        for (int e = 0; e < STRIDE * STRIDE; e++) {
+            i32 r = top + e / STRIDE, q = left + e % STRIDE;
+            A v = sum[e / STRIDE][e % STRIDE];
+            if ((u32)r < (u32)a.h.in && (u32)q < (u32)a.w.in)
+                dx[r * a.w.in + q] = put<T>(!MAX && BACK && a.whole ? v / (A)(a.h.kernel * a.w.kernel) : v);
+        }
     }
 }
 

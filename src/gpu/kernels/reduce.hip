@@ -176,7 +176,7 @@ SUM_EXP(log_sum_exp, m_log(sum) + top, sum)
 /* For softmax and its logarithm; an infinite element makes all of its line NaN. */
 SUM_EXP(softmax, top, 1 / sum + (top - top))
 SUM_EXP(log_softmax, top, m_log(sum) + (top - top))
-FOLD(fast_softmax, 0, m_exp(x), v + t, 1 / v)
+FOLD(fast_softmax, 0, m_exp_fast(x), v + t, 1 / v)
 
 /* ---- states between threads ---- */
 

@@ -130,6 +130,25 @@ DEVICE range went_into(const resample_args &a, const resample_dim &d, i32 i)
     return {d.first[a.linear && i > 0 ? i - 1 : i], d.first[i + 1]};
 }
 
+/* Up to so many elements of a row of the result come from a column of x (with a factor of 2 they do): places and shares
+ * are kept at hand. */
+enum { NEAR = 5 };
+template <class A> struct near_columns {
+    i32 count; /* 0: more than that */
+    i32 at[NEAR];
+    A share[NEAR];
+    MEMBER near_columns(const resample_args &a, i32 col, range across)
+    {
+        count = across.end - across.begin;
+        count = count <= NEAR ? count : 0;
+        UNROLL
+        for (int i = 0; i < NEAR; i++) {
+            at[i] = i < count ? across.begin + i : across.begin;
+            share[i] = i < count ? share_of<A>(a, a.w, col, at[i]) : 0;
+        }
+    }
+};
+
 /* WIDE: a wave makes an element, for large factors; else a thread. */
 template <class T, int WIDE> DEVICE void resample_grad(const resample_args &a)
 {
@@ -139,11 +158,21 @@ template <class T, int WIDE> DEVICE void resample_grad(const resample_args &a)
         plane_item at(a.walk, i);
         const T *dy = plane_of<const T>(a.from, a.walk, at.plane);
         range down = went_into(a, a.h, at.row), across = went_into(a, a.w, at.col);
+        near_columns<A> near(a, at.col, across);
         A sum = 0;
         for (i32 oh = down.begin; oh < down.end; oh++) {
+            const T *row = dy + oh * a.from.row;
             A part = 0;
-            for (i32 ow = across.begin + (i32)mine; ow < across.end; ow += (i32)lanes)
-                part += share_of<A>(a, a.w, at.col, ow) * get(dy[oh * a.from.row + ow]);
+            if (!WIDE && near.count) {
+                UNROLL
+                for (int k = 0; k < NEAR; k++) {
+                    A g = get(row[near.at[k]]);
+                    part += near.share[k] * (k < near.count ? g : 0);
+                }
+            } else {
+                for (i32 ow = across.begin + (i32)mine; ow < across.end; ow += (i32)lanes)
+                    part += share_of<A>(a, a.w, at.col, ow) * get(row[ow]);
+            }
             sum += share_of<A>(a, a.h, at.row, oh) * part;
         }
         if (WIDE)

@@ -1,5 +1,5 @@
-/* rope.hip: rotary embedding. A thread turns VEC pairs of the same position in some heads, for which it reads the angles
- * once. */
+/* rope.hip: rotary embedding. A thread turns VEC pairs of the same position in some heads, for which it reads the
+ * angles once. */
 #include "device.h"
 #include "rope.h"
 

@@ -61,41 +61,45 @@ template <class C> DEVICE C parts_before(const cumsum_args &a, i64 line, u32 par
     return block_reduce<op_add, WK_SCAN_THREADS>(sum, room);
 }
 
-/* 2^log_group threads share a line and take VEC neighbours each. */
+/* The i-th neighbour of a pack, counted from the end that comes first. */
+template <class T, int VEC> DEVICE T turned(const pack<T, VEC> &p, int i, bool reverse)
+{
+    return reverse ? p.v[VEC - 1 - i] : p.v[i];
+}
+
+/* 2^log_group threads share a line and take VEC neighbours each. The next pack is on its way while one is added up. */
 template <class T, int VEC> DEVICE void cumsum_rows(const cumsum_args &a)
 {
     typedef acc<T> A;
     typedef carry<T> C;
     u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_SCAN_THREADS >> a.log_group,
         part = block_id_y();
-    i64 begin = part * a.part, end = lesser(a.n, begin + a.part);
+    i64 begin = part * a.part, end = lesser(a.n, begin + a.part), tile = (i64)group * VEC;
+    bool reverse = a.reverse;
     for (i64 first = (i64)block_id() * rows; first < a.lines; first += (i64)grid_blocks() * rows) {
-        i64 line = first + (thread_id() >> a.log_group);
-        bool there = line < a.lines;
-        walk_offsets to = walk_to(a.kept, there ? line : 0);
+        i64 line = first + (thread_id() >> a.log_group), at = begin + lane * VEC;
+        i64 mine = line < a.lines ? end : 0;
+        walk_offsets to = walk_to(a.kept, line < a.lines ? line : 0);
         C sum = part && !a.sums_only ? parts_before<C>(a, line, part) : 0;
-        for (i64 tile = begin; tile < end; tile += (i64)group * VEC) {
-            i64 at = tile + lane * VEC, from = a.reverse ? a.n - VEC - at : at;
-            bool inside = there && at < end;
-            A v[VEC];
-            pack<T, VEC> p;
-            if (inside)
-                p = load<VEC>((const T *)a.x + to.x + from * a.step_x);
+        pack<T, VEC> next, p;
+        if (at < mine)
+            next = load<VEC>((const T *)a.x + to.x + (reverse ? a.n - VEC - at : at) * a.step_x);
+        for (i64 t = begin; t < end; t += tile, at += tile) {
+            A v[VEC], total;
             UNROLL
             for (int i = 0; i < VEC; i++) {
-                A x = inside ? get(a.reverse ? p.v[VEC - 1 - i] : p.v[i]) : 0;
+                A x = at < mine ? get(turned(next, i, reverse)) : 0;
                 v[i] = i ? add(v[i ? i - 1 : 0], x) : x;
             }
-            A total, before = threads_before(v[VEC - 1], group, &total);
-            T y[VEC];
+            i64 then = at + tile;
+            if (then < mine)
+                next = load<VEC>((const T *)a.x + to.x + (reverse ? a.n - VEC - then : then) * a.step_x);
+            A before = threads_before(v[VEC - 1], group, &total);
             UNROLL
             for (int i = 0; i < VEC; i++)
-                y[i] = put<T>((A)add(sum, (C)add(before, v[i])));
-            UNROLL
-            for (int i = 0; i < VEC; i++)
-                p.v[i] = a.reverse ? y[VEC - 1 - i] : y[i];
-            if (inside && !a.sums_only)
-                store<VEC>((T *)a.y + to.y + from * a.step_y, p);
+                p.v[i] = put<T>((A)add(sum, (C)add(before, reverse ? v[VEC - 1 - i] : v[i])));
+            if (at < mine && !a.sums_only)
+                store<VEC>((T *)a.y + to.y + (reverse ? a.n - VEC - at : at) * a.step_y, p);
             sum = add(sum, (C)total);
         }
         if (a.sums_only && lane == 0)
@@ -107,18 +111,28 @@ template <class T, int VEC> DEVICE void cumsum_rows(const cumsum_args &a)
 template <class T> DEVICE void cumsum_columns(const cumsum_args &a)
 {
     typedef carry<T> C;
+    const int ahead = 8; /* elements on their way at a time */
     u32 part = block_id_y();
     i64 begin = part * a.part, end = lesser(a.n, begin + a.part);
     for (i64 line = global_thread(); line < a.lines; line += global_threads()) {
         walk_offsets to = walk_to(a.kept, line);
+        const T *x = (const T *)a.x + to.x + (a.reverse ? a.n - 1 - begin : begin) * a.step_x;
+        T *y = (T *)a.y + to.y + (a.reverse ? a.n - 1 - begin : begin) * a.step_y;
+        i64 step_x = a.reverse ? -a.step_x : a.step_x, step_y = a.reverse ? -a.step_y : a.step_y;
         C sum = 0;
         for (u32 i = 0; i < part && !a.sums_only; i++)
             sum = add(sum, ((const C *)a.sums)[line + i * a.lines]);
-        for (i64 at = begin; at < end; at++) {
-            i64 from = a.reverse ? a.n - 1 - at : at;
-            sum = add(sum, (C)get(((const T *)a.x)[to.x + from * a.step_x]));
-            if (!a.sums_only)
-                ((T *)a.y)[to.y + from * a.step_y] = put<T>((acc<T>)sum);
+        for (i64 at = begin; at < end; at += ahead) {
+            T v[ahead];
+            UNROLL
+            for (int i = 0; i < ahead; i++, x += step_x)
+                v[i] = at + i < end ? *x : put<T>((acc<T>)0);
+            UNROLL
+            for (int i = 0; i < ahead; i++, y += step_y) {
+                sum = add(sum, (C)get(v[i]));
+                if (at + i < end && !a.sums_only)
+                    *y = put<T>((acc<T>)sum);
+            }
         }
         if (a.sums_only)
             ((C *)a.sums)[line + part * a.lines] = sum;

@@ -23,7 +23,7 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(con
         top = a.mode == FAST ? 0 : line_reduce<op_max, THREADS>(top, group);
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
-            A x = v[j / VEC][j % VEC] - top, e = m_exp(x);
+            A x = v[j / VEC][j % VEC] - top, e = m_exp_fast(x);
             sum += e;
             v[j / VEC][j % VEC] = a.mode == LOG ? x : e;
         }
@@ -55,7 +55,7 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
             A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
-            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
         }
         store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
     }
@@ -63,40 +63,21 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
 
 /* ---- lines that do not fit: read twice by their block, the second time from the cache ---- */
 
-/* Packs that are on their way at a time. */
-template <class T, int VEC> struct ahead_of {
-    static const int packs = VEC == 1 ? 8 : sizeof(T) == 4 ? 4 : 2;
-};
-
 template <class T, int VEC, int THREADS> DEVICE void softmax_stream(const softmax_args &a)
 {
     typedef acc<T> A;
     const int ahead = ahead_of<T, VEC>::packs;
     for (i64 line = block_id(); line < a.lines; line += grid_blocks()) {
         walk_offsets to = walk_to(a.kept, line);
-        /* It starts below every number but -infinity, so that no difference of infinities comes up. */
-        A v[ahead][VEC], top = a.mode == FAST ? 0 : lowest<A>(), sum = 0;
-        for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
-            A before = top;
-            fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, smallest<A>());
-            UNROLL
-            for (int j = 0; j < ahead * VEC; j++)
-                top = a.mode == FAST ? 0 : greater(top, v[j / VEC][j % VEC]);
-            sum *= m_exp(before - top);
-            UNROLL
-            for (int j = 0; j < ahead * VEC; j++)
-                sum += m_exp(v[j / VEC][j % VEC] - top);
-        }
-        A mine = top;
-        top = line_reduce<op_max, THREADS>(top, THREADS);
-        sum = line_reduce<op_sum, THREADS>(sum * m_exp(mine - top), THREADS);
+        A v[ahead][VEC], top, sum;
+        line_sum_exp<VEC, THREADS>((const T *)a.x + to.x, (u32)a.steps, a.mode != FAST, &top, &sum);
         A scale = 1 / sum, shift = m_log(sum);
         for (u32 at = thread_id(); at < (u32)a.steps; at += ahead * THREADS) {
             fetch_line<VEC, ahead>(v, (const T *)a.x + to.x, at, THREADS, (u32)a.steps, (A)0);
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {
                 A x = v[j / VEC][j % VEC] - top;
-                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp(x) * scale;
+                v[j / VEC][j % VEC] = a.mode == LOG ? x - shift : m_exp_fast(x) * scale;
             }
             store_line<VEC, ahead>(v, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
         }
@@ -125,10 +106,90 @@ template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const s
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {
                 A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
-                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp(yj) * sum : yj * (dyj - sum);
+                y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
             }
             store_line<VEC, ahead>(y, (T *)a.y + to.y, at, THREADS, (u32)a.steps);
         }
+    }
+}
+
+/* ---- short lines side by side: a thread keeps VEC neighbouring ones ---- */
+
+template <int VEC, int KEEP, class T, class A>
+DEVICE void fetch_columns(A (*v)[VEC], const T *x, i64 step, i32 n, A none)
+{
+    pack<T, VEC> p[KEEP];
+    UNROLL
+    for (int k = 0; k < KEEP; k++, x += step) {
+        if (k < n)
+            p[k] = load<VEC>(x);
+    }
+    UNROLL
+    for (int j = 0; j < KEEP * VEC; j++)
+        v[j / VEC][j % VEC] = j / VEC < n ? get(p[j / VEC].v[j % VEC]) : none;
+}
+
+template <int VEC, int KEEP, class T, class A> DEVICE void store_columns(A (*v)[VEC], T *y, i64 step, i32 n)
+{
+    UNROLL
+    for (int k = 0; k < KEEP; k++, y += step) {
+        pack<T, VEC> p;
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            p.v[i] = put<T>(v[k][i]);
+        if (k < n)
+            store<VEC>(y, p);
+    }
+}
+
+template <class T, int VEC, int KEEP> DEVICE void softmax_columns(const softmax_args &a)
+{
+    typedef acc<T> A;
+    for (i64 at = global_thread(); at < a.lines; at += global_threads()) {
+        walk_offsets to = walk_to(a.kept, at);
+        A v[KEEP][VEC];
+        fetch_columns<VEC, KEEP>(v, (const T *)a.x + to.x, a.step_x, a.steps, smallest<A>());
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A top = smallest<A>(), sum = 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                top = max_nan(top, v[k][i]);
+            top = a.mode == FAST ? 0 : top;
+            UNROLL
+            for (int k = 0; k < KEEP; k++) {
+                A x = v[k][i] - top, e = m_exp_fast(x);
+                sum += e;
+                v[k][i] = a.mode == LOG ? x : e;
+            }
+            A scale = a.mode == LOG ? 1 : 1 / sum, shift = a.mode == LOG ? m_log(sum) : 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                v[k][i] = v[k][i] * scale - shift;
+        }
+        store_columns<VEC, KEEP>(v, (T *)a.y + to.y, a.step_y, a.steps);
+    }
+}
+
+template <class T, int VEC, int KEEP> DEVICE void softmax_back_columns(const softmax_args &a)
+{
+    typedef acc<T> A;
+    for (i64 at = global_thread(); at < a.lines; at += global_threads()) {
+        walk_offsets to = walk_to(a.kept, at);
+        A y[KEEP][VEC], dy[KEEP][VEC];
+        fetch_columns<VEC, KEEP>(y, (const T *)a.x + to.x, a.step_x, a.steps, (A)0);
+        fetch_columns<VEC, KEEP>(dy, (const T *)a.dy + walk_to(a.kept_dy, at).x, a.step_dy, a.steps, (A)0);
+        UNROLL
+        for (int i = 0; i < VEC; i++) {
+            A sum = 0;
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                sum += a.mode == LOG ? dy[k][i] : y[k][i] * dy[k][i];
+            UNROLL
+            for (int k = 0; k < KEEP; k++)
+                y[k][i] = a.mode == LOG ? dy[k][i] - m_exp_fast(y[k][i]) * sum : y[k][i] * (dy[k][i] - sum);
+        }
+        store_columns<VEC, KEEP>(y, (T *)a.y + to.y, a.step_y, a.steps);
     }
 }
 
@@ -139,11 +200,11 @@ template <class T, int VEC, int THREADS> DEVICE void softmax_back_stream(const s
         template <class T0, class T1> using real = acc<T0>; \
         template <class R> static MEMBER R run(R x, R top, R z, const numbers<R> &) { return formula; } \
     };
-FORMULA(softmax, m_exp(x - top) * z)
+FORMULA(softmax, m_exp_fast(x - top) * z)
 FORMULA(log_softmax, x - top - z)
 struct f_fast_softmax {
     template <class T0, class T1> using real = acc<T0>;
-    template <class R> static MEMBER R run(R x, R z, const numbers<R> &) { return m_exp(x) * z; }
+    template <class R> static MEMBER R run(R x, R z, const numbers<R> &) { return m_exp_fast(x) * z; }
 };
 struct f_product {
     template <class T0, class T1> using real = acc<T0>;
@@ -155,4 +216,4 @@ struct f_product {
         template <class R> static MEMBER R run(R y, R dy, R sum, const numbers<R> &) { return formula; } \
     };
 GRADIENT(softmax, y *(dy - sum))
-GRADIENT(log_softmax, dy - m_exp(y) * sum)
+GRADIENT(log_softmax, dy - m_exp_fast(y) * sum)

@@ -17,24 +17,13 @@ typedef struct {
 DEVICE walk_offsets walk_to(const walk_dims &w, i64 at)
 {
     walk_offsets to = {0, 0};
-    u32 small = (u32)at;
     if (w.rank == 1)
         return {at * w.x[0], at * w.y[0]};
-    if (w.wide) {
-        for (int d = 0; d < w.rank; d++) {
-            i64 rest = divide(at, w.wide_size[d]), i = at - rest * w.wide_size[d].d;
-            at = rest;
-            to.x += i * w.x[d];
-            to.y += i * w.y[d];
-        }
-        return to;
-    }
-    UNROLL
-    for (int d = 0; d < WK_DIMS; d++) {
-        if (d >= w.rank)
-            break;
-        u32 rest = divide(small, w.size[d]), i = small - rest * w.size[d].d;
-        small = rest;
+    ROLLED
+    for (int d = 0; d < w.rank; d++) {
+        i64 rest = w.wide ? divide(at, w.wide_size[d]) : (i64)divide((u32)at, w.size[d]);
+        i64 i = at - rest * w.wide_size[d].d;
+        at = rest;
         to.x += i * w.x[d];
         to.y += i * w.y[d];
     }
