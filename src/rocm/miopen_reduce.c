@@ -42,8 +42,8 @@ static const char *refuse(const wk_call *c)
     unsigned set;
     if (wk_op_outputs(c->op) > 1 && c->want >> 1 & 1)
         return "MIOpen gives the last of several NaN as the place";
-    if (c->dtype == WK_F64 && strcmp(c->op->name, "norm2") == 0)
-        return "MIOpen takes the root of f64 in f32";
+    if (c->dtype == WK_F64 && (strcmp(c->op->name, "norm2") == 0 || strcmp(c->op->name, "mean") == 0))
+        return "MIOpen divides and takes roots of f64 in f32";
     if (c->dtype == WK_BF16)
         return "MIOpen has no reduction of bf16"; /* asked for one, it prints */
     const char *why = wk_dnn_refuse(c, WK_DNN_REALS | WK_SET(WK_F64));
