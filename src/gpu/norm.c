@@ -115,9 +115,7 @@ static wk_status run_norm(wk_call *c)
                             p.s.inner > 1 ? 2 : 4);
     form_of(c, p.n, vec, 1024, &f);
     p.a.whole = p.s.inner % vec == 0;
-    /* As many blocks as run at once: each asks for its next row before it has done with this one. */
-    i64 resident = (i64)wk_gpu_of(c->device)->facts.units * 1024 / f.threads;
-    wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, resident), .threads = f.threads};
+    wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
     return WK_LAUNCH(c, &rows_kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype},
                                  .i = {(short)f.vec, (short)f.packs, (short)f.lanes, p.s.inner > 1}),

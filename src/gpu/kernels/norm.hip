@@ -35,28 +35,19 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
     u32 lane;
     int n;
 
-    pack<T, VEC> raw[PACKS]; /* asked for, not looked at yet */
-
     MEMBER int index(int p) const { return (int)(p * LANES + lane) * VEC; }
-    MEMBER void ask(const T *x)
+    MEMBER void fetch(const T *x)
     {
+        pack<T, VEC> raw[PACKS];
         UNROLL
         for (int p = 0; p < PACKS; p++) /* behind the end the row's start is read: no branch between the loads */
             raw[p] = load_once<VEC>(x + (index(p) < n ? index(p) : 0));
-    }
-    MEMBER void take()
-    {
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             UNROLL
             for (int e = 0; e < VEC; e++)
                 v[p][e] = index(p) < n ? get(raw[p].v[e]) : (acc<T>)0;
         }
-    }
-    MEMBER void fetch(const T *x)
-    {
-        ask(x);
-        take();
     }
 };
 
@@ -148,22 +139,6 @@ DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
     *group = (int)(row - *sample * a.groups);
 }
 
-/* One row of all, and where it lies; past the last the last one stands in, whose sums are taken and not used. */
-template <class T> struct row_place {
-    i64 row;
-    int group;
-    bool live;
-    const T *x;
-    MEMBER row_place(const norm_rows_args &a, i64 wanted)
-    {
-        i64 sample;
-        live = wanted < a.rows;
-        row = live ? wanted : a.rows - 1;
-        find_row(a, row, &sample, &group);
-        x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
-    }
-};
-
 template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
 {
     typedef acc<T> R;
@@ -172,21 +147,16 @@ template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_r
     row_part<T, VEC, PACKS, LANES> r;
     r.lane = thread_id() % LANES;
     r.n = a.n;
-    row_place<T> now(a, (i64)block_id() * PER + thread_id() / LANES);
-    const bool ahead = VEC > 1; /* single elements need too many registers for two rows */
-    if (ahead)
-        r.ask(now.x);
     for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
-        if (!ahead)
-            r.ask(now.x);
-        r.take();
-        row_place<T> next(a, base + (i64)grid_blocks() * PER + thread_id() / LANES);
-        if (ahead && base + (i64)grid_blocks() * PER < a.rows)
-            r.ask(next.x); /* on its way while this row is summed and stored */
-        row_stats<R> s = stats_of(a, r, now.x, room);
-        T *y = (T *)a.y + now.row * a.n;
-        int group = now.group;
-        bool live = now.live;
+        i64 row = base + thread_id() / LANES, sample;
+        int group;
+        bool live = row < a.rows; /* the others take part in the sums */
+        row = live ? row : a.rows - 1;
+        find_row(a, row, &sample, &group);
+        const T *x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
+        T *y = (T *)a.y + row * a.n;
+        r.fetch(x);
+        row_stats<R> s = stats_of(a, r, x, room);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             int at = r.index(p), first = group * a.channels;
@@ -201,7 +171,6 @@ template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_r
                 out.v[e] = put<T>(((r.v[p][e] - s.mean) * s.scale + s.shift) * w[e] + b[e]);
             store<VEC>(y + at, out);
         }
-        now = next;
     }
 }
 
