@@ -24,7 +24,8 @@ struct wk_stream {
     void *event;       /* for others to wait on */
     wk_stream *ran_on; /* of a captured graph: the stream it was last replayed on */
     wk_graph *graph;   /* being captured on it */
-    void *blas; /* the handle of rocBLAS or cuBLAS for this stream, made on first use; kept with the record */
+    void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
+    void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
