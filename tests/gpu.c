@@ -52,6 +52,26 @@ static void streams(wk_device *d)
     CHECK_STR(wk_error(), "");
 }
 
+/* Products on streams that come and go: a library's handle must follow. */
+static void products(wk_device *d)
+{
+    float unit[9] = {1, 0, 0, 0, 1, 0, 0, 0, 1}, x[9] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, y[9];
+    for (int round = 0; round < 4; round++) {
+        wk_scope_begin();
+        wk_stream *s = wk_stream_new(d), *other = round & 1 ? wk_stream_new(d) : NULL;
+        wk_tensor *a = wk_from_host(d, WK_F32, 2, (int64_t[]){3, 3}, x);
+        wk_tensor *b = wk_from_host(d, WK_F32, 2, (int64_t[]){3, 3}, unit);
+        CHECK(wk_stream_push(s) == WK_OK);
+        wk_tensor *c = wk_matmul(wk_matmul(a, b), b);
+        CHECK(wk_to_host(c, y) == WK_OK && memcmp(x, y, sizeof x) == 0);
+        wk_stream_pop(s);
+        wk_stream_drop(s);
+        wk_stream_drop(other);
+        CHECK(wk_to_host(wk_matmul(c, b), y) == WK_OK && memcmp(x, y, sizeof x) == 0);
+        wk_scope_end();
+    }
+}
+
 static void events(wk_device *d)
 {
     wk_event *from = wk_event_new(d), *to = wk_event_new(d);
@@ -163,6 +183,7 @@ int main(void)
         wk_device *d = wk_device_open(wk_device_name_at(i));
         bool gpu = strcmp(wk_device_name(d), "cpu") != 0;
         streams(d);
+        products(d);
         events(d);
         late_errors(d);
         threads(d);

@@ -2,7 +2,8 @@
 # rocm.sh: `wick check` of the ROCm device on emulated AMD GPUs, two passes at a time. Needs root; see emu/README.md.
 # usage: rocm.sh BUILD [JOBS [PASS...]]
 #
-# Every pass checks each memory access against allocations, and LDS to the byte. On top of that:
+# Every pass checks each memory access against allocations. The quick ones check LDS to the byte, and so leave out rocBLAS, some of
+# whose kernels read beyond what they have (hardware gives 0 there). On top of that:
 #   races    waves that share LDS without a barrier between them. In full on gfx1100: with 32 lanes a group has twice the
 #            waves, and nothing that 64 lanes in step would hide stays hidden.
 #   lazy     queued work runs only when something waits for it. In full on gfx90a: the host's side is the same for all.
@@ -15,11 +16,11 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 passes='gfx90a-streams-lazy gfx1100-streams gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
-    log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' race=0 lazy=0
-    case $2 in *-quick*) quick=--quick ;; esac
+    log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' check=1 race=0 lazy=0
+    case $2 in *-quick*) quick='--quick --impl kernel' check=2 ;; esac
     case $2 in *-races*) race=1 ;; esac
     case $2 in *-lazy*) lazy=1 ;; esac
-    export ROCM_EMU_ARCH="${2%%-*}" ROCM_EMU_CHECK=2 ROCM_EMU_RACE=$race ROCM_EMU_LAZY=$lazy ROCM_EMU_THREADS=1
+    export ROCM_EMU_ARCH="${2%%-*}" ROCM_EMU_CHECK=$check ROCM_EMU_RACE=$race ROCM_EMU_LAZY=$lazy ROCM_EMU_THREADS=1
     export WICK_EXACT_ALLOC=1 # every tensor with its own bounds
     case $2 in
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;

@@ -1,6 +1,7 @@
 /* cublas.c: matrix products by cuBLAS. */
 #include <pthread.h>
 #include <stdio.h>
+#include "core/memory.h"
 #include "cublas.h"
 #include "cuda_libs.h"
 #include "gpu/blas.h"
@@ -64,28 +65,43 @@ static wk_status fail(const wk_gpu *g, const char *doing, cublasStatus_t status)
 /* A workspace of wick's own: cuBLAS then allocates nothing, so its calls can be captured, and gives the same bits on
  * every run. The size is what NVIDIA recommends for Hopper. */
 enum { WORKSPACE = 32 << 20 };
+typedef struct {
+    cublasHandle_t cublas;
+    void *workspace;
+} blas_handle;
 
-static wk_status open_handle(wk_gpu *g, void *stream, void **handle)
+static wk_status open_handle(wk_gpu *g, void **handle)
 {
-    cublasHandle_t h = NULL;
-    void *workspace = NULL;
-    int code = g->driver->alloc(&workspace, WORKSPACE);
-    if (code)
-        return wk_gpu_fail(g, code, "allocating a workspace for cuBLAS");
-    cublasStatus_t status = blas.cublasCreate_v2(&h);
+    blas_handle *h = wk_alloc(sizeof *h);
+    if (!h)
+        return wk_fail(WK_ERR_MEMORY, "%s: opening cuBLAS: out of memory", g->base.name);
+    int code = g->driver->alloc(&h->workspace, WORKSPACE);
+    cublasStatus_t status = code ? CUBLAS_STATUS_SUCCESS : blas.cublasCreate_v2(&h->cublas);
+    if (code == 0 && status == CUBLAS_STATUS_SUCCESS) {
+        *handle = h;
+        return WK_OK;
+    }
+    if (code == 0)
+        g->driver->free(h->workspace);
+    wk_free(h);
+    return code ? wk_gpu_fail(g, code, "allocating a workspace for cuBLAS")
+                : fail(g, "opening cuBLAS", status);
+}
+
+/* Another stream takes the workspace away: it is given again. */
+static wk_status attach(wk_gpu *g, void *handle, void *stream)
+{
+    blas_handle *h = handle;
+    cublasStatus_t status = blas.cublasSetStream_v2(h->cublas, stream);
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas.cublasSetStream_v2(h, stream);
-    if (status == CUBLAS_STATUS_SUCCESS)
-        status = blas.cublasSetWorkspace_v2(h, workspace, WORKSPACE);
-    if (status != CUBLAS_STATUS_SUCCESS)
-        return fail(g, "opening cuBLAS", status);
-    *handle = h;
-    return WK_OK;
+        status = blas.cublasSetWorkspace_v2(h->cublas, h->workspace, WORKSPACE);
+    return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "setting cuBLAS's stream", status);
 }
 
 /* Row-major y = a . b is column-major y^T = b^T . a^T: the operands change places. */
-static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
+static wk_status product(wk_gpu *g, void *opened, const wk_product *p)
 {
+    cublasHandle_t handle = ((blas_handle *)opened)->cublas;
     static const cudaDataType types[] = {
         [WK_F32] = CUDA_R_32F, [WK_F16] = CUDA_R_16F, [WK_BF16] = CUDA_R_16BF, [WK_F64] = CUDA_R_64F};
     static const cublasOperation_t turn[] = {CUBLAS_OP_N, CUBLAS_OP_T};
@@ -109,7 +125,7 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_cublas = {load, missing, open_handle, product};
+const wk_blas wk_cublas = {load, missing, open_handle, attach, product};
 
 const wk_impl wk_cuda_impls_matmul[] = {
     {"matmul", "cublas", wk_blas_run_matmul, wk_blas_refuse, &wk_cublas},

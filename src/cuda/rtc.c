@@ -14,3 +14,4 @@ wk_library wk_lib_nvrtc = {.name = "libnvrtc",
 
 #define X(result, name, arguments) #name,
 wk_rtc wk_cuda_rtc = {.title = "NVRTC", .library = &wk_lib_nvrtc, .names = {WK_NVRTC_CALLS(X)}};
+#undef X

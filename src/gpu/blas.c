@@ -23,6 +23,23 @@ static bool blas_matrix(const wk_tensor *t, bool *turned, i64 *ld)
     return false;
 }
 
+static const wk_blas *blas_of(const wk_gpu *g)
+{
+    return g->driver->kind == WK_KIND_ROCM ? &wk_rocblas : &wk_cublas;
+}
+
+void wk_blas_detach(wk_stream *s)
+{
+    wk_gpu *g = s->gpu;
+    if (!s->blas || s == g->stream)
+        return;
+    pthread_mutex_lock(&s->blas_lock);
+    if (blas_of(g)->attach(g, s->blas, g->stream->handle) != WK_OK)
+        wk_error_clear(); /* it is attached again before it is used */
+    s->blas_on = NULL;
+    pthread_mutex_unlock(&s->blas_lock);
+}
+
 static wk_status product_of(const wk_call *c, const wk_product *p)
 {
     wk_gpu *g = wk_gpu_of(c->device);
@@ -32,7 +49,11 @@ static wk_status product_of(const wk_call *c, const wk_product *p)
     if (code)
         return wk_gpu_fail(g, code, c->op->name);
     pthread_mutex_lock(&s->blas_lock); /* a handle is for one thread at a time */
-    wk_status status = s->blas ? WK_OK : blas->open(g, s->handle, &s->blas);
+    wk_status status = s->blas ? WK_OK : blas->open(g, &s->blas);
+    if (status == WK_OK && s->blas_on != s->handle) { /* new, or the record has got another stream since */
+        status = blas->attach(g, s->blas, s->handle);
+        s->blas_on = status == WK_OK ? s->handle : NULL;
+    }
     if (status == WK_OK)
         status = blas->product(g, s->blas, p);
     pthread_mutex_unlock(&s->blas_lock);

@@ -20,8 +20,9 @@ typedef struct {
     bool (*load)(void);
     /* Why it cannot be used on this device; NULL when it can. Loads it on first use. */
     const char *(*missing)(wk_gpu *g);
-    /* A handle for a stream; its work is ordered there. */
-    wk_status (*open)(wk_gpu *g, void *stream, void **handle);
+    wk_status (*open)(wk_gpu *g, void **handle);
+    /* From now on the handle's work goes to the stream. */
+    wk_status (*attach)(wk_gpu *g, void *handle, void *stream);
     /* WK_ERR_UNSUPPORTED when the library has no kernel for it. */
     wk_status (*product)(wk_gpu *g, void *handle, const wk_product *p);
 } wk_blas;
@@ -32,5 +33,7 @@ extern const wk_blas wk_rocblas, wk_cublas;
 wk_status wk_blas_run_matmul(wk_call *c);
 wk_status wk_blas_run_linear(wk_call *c);
 const char *wk_blas_refuse(const wk_call *c);
+/* The stream is about to go: its handle lets go of it while it is still there. */
+void wk_blas_detach(wk_stream *s);
 
 #endif

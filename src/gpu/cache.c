@@ -17,14 +17,6 @@ typedef struct {
 } header;
 static const char magic[8] = "WKCODE1";
 
-static u64 checksum(u64 h, const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3;
-    return h;
-}
-
 /* WICK_CACHE, else the desktop's usual place; "" when there is none. */
 size_t wk_cache_folder(char *path, size_t room)
 {
@@ -47,7 +39,7 @@ static bool file_path(char *path, size_t room, const char *arch, const char *nam
     for (const char *s = name; *s && n + 1 < sizeof plain; s++)
         plain[n++] = strchr("<>, ", *s) ? '-' : *s;
     plain[n] = 0;
-    u64 h = checksum(0xcbf29ce484222325, key->text, strlen(key->text));
+    u64 h = wk_hash(WK_HASH_START, key->text, strlen(key->text));
     int length = snprintf(path, room, "%s/kernels/%s/%s%016llx", folder, arch, plain, (unsigned long long)h);
     return folder[0] && length > 0 && (size_t)length < room;
 }
@@ -64,7 +56,7 @@ static void *read_checked(FILE *f, const wk_cache_key *key, size_t *bytes)
     *bytes = (size_t)h.code_bytes;
     void *code = wk_alloc(*bytes);
     if (code && fread(code, 1, *bytes, f) == *bytes && fgetc(f) == EOF &&
-        checksum(checksum(0, text, key_bytes), code, *bytes) == h.sum)
+        wk_hash(wk_hash(0, text, key_bytes), code, *bytes) == h.sum)
         return code;
     wk_free(code);
     return NULL;
@@ -99,7 +91,7 @@ static bool write_all(FILE *f, const wk_cache_key *key, const void *code, size_t
     size_t key_bytes = strlen(key->text);
     header h = {.key_bytes = key_bytes,
                 .code_bytes = bytes,
-                .sum = checksum(checksum(0, key->text, key_bytes), code, bytes)};
+                .sum = wk_hash(wk_hash(0, key->text, key_bytes), code, bytes)};
     memcpy(h.magic, magic, sizeof magic);
     return fwrite(&h, sizeof h, 1, f) == 1 && fwrite(key->text, 1, key_bytes, f) == key_bytes &&
            fwrite(code, 1, bytes, f) == bytes;

@@ -332,7 +332,7 @@ static wk_status run_depthwise(const wk_call *c, const plan *p)
     wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {three ? (short)a.axis[1].step : 0}};
     bool image = p->way == CONV_PHASES || (turned && multiplier > 1);
     const wk_kernel *k = three ? &depth_3x3 : image ? &depth_image : &depth_map;
-    return wk_planes_run(c, k, &instance, &a, sizeof a, &a.walk, size, 1);
+    return wk_planes_run(c, k, &instance, &a, &a.walk, size, 1);
 }
 
 /* ---- gradients of weights and bias ---- */

@@ -9,7 +9,7 @@
 
 const wk_impl *const wk_gpu_families[] = {
 #define X(name) wk_gpu_impls_##name,
-    WK_GPU_FAMILIES(X)
+    WK_FAMILIES(X)
 #undef X
         NULL};
 

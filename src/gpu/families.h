@@ -1,34 +1,11 @@
-/* families.h: the families of ops that have kernels of wick's own on GPUs, once. */
+/* families.h: the kernels of wick's own that every family of ops has on GPUs, and what the makers' libraries add. */
 #ifndef WK_GPU_FAMILIES_H
 #define WK_GPU_FAMILIES_H
 
 #include "core/families.h"
 
-/* clang-format off */
-#define WK_GPU_FAMILIES(F) \
-    F(unary) \
-    F(binary) \
-    F(reduce) \
-    F(matmul) \
-    F(copy) \
-    F(softmax) \
-    F(rope) \
-    F(attention) \
-    F(random) \
-    F(loss) \
-    F(ctc) \
-    F(optim) \
-    F(conv) \
-    F(pool) \
-    F(resample) \
-    F(norm) \
-    F(index) \
-    F(scan) \
-    F(rnn) \
-    /* clang-format on */
-
 #define X(name) extern const wk_impl wk_gpu_impls_##name[];
-WK_GPU_FAMILIES(X)
+WK_FAMILIES(X)
 #undef X
 
 /* All of them, NULL-terminated. */

@@ -67,9 +67,8 @@ enum { WK_GRID_MAX = 1 << 20 };
 
 /* Launches on the thread's stream of the call's device; no block, no launch. */
 wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *kernel, const wk_instance *instance, wk_grid grid,
-                        const void *args, size_t args_bytes);
-#define WK_LAUNCH(c, kernel, instance, grid, args) \
-    wk_gpu_launch(c, kernel, instance, grid, &(args), sizeof(args))
+                        const void *args);
+#define WK_LAUNCH(c, kernel, instance, grid, args) wk_gpu_launch(c, kernel, instance, grid, &(args))
 
 /* Blocks for n items, `per_block` each, at most `most` (a grid-stride loop does the rest). */
 static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)

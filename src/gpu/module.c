@@ -229,9 +229,8 @@ wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, v
 }
 
 wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance *i, wk_grid grid,
-                        const void *args, size_t args_bytes)
+                        const void *args)
 {
-    (void)args_bytes;
     wk_gpu *g = wk_gpu_of(c->device);
     entry *e;
     if (grid.x <= 0)

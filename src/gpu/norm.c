@@ -3,6 +3,7 @@
 #include "families.h"
 
 static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
+static const wk_kernel dense_kernel = {"norm", "norm_rows", "norm_rows_args", 256, .types = 1, .ints = 4};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
@@ -27,6 +28,24 @@ static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
             continue;
         *f =
             (row_form){.vec = vec, .packs = 1, .lanes = lanes[i], .threads = lanes[i] < 256 ? 256 : lanes[i]};
+        while ((i64)f->packs * f->vec * f->lanes < n)
+            f->packs *= 2;
+        return true;
+    }
+    return false;
+}
+
+/* Rows of 16-bit elements are short in bytes: fewer threads with more of a row each keep more rows on their way, at 32
+ * elements a thread. Such blocks are small enough for the registers that takes. */
+static bool dense_form(const wk_call *c, i64 n, int vec, row_form *f)
+{
+    int wave = wk_gpu_of(c->device)->facts.wave;
+    if (wk_bytes(c->dtype) != 2 || vec < 8 || n <= 256)
+        return false;
+    for (int lanes = 16; lanes <= 128; lanes *= 2) {
+        if ((i64)lanes * 32 < n)
+            continue;
+        *f = (row_form){.vec = vec, .packs = 1, .lanes = lanes, .threads = lanes > wave ? lanes : 256};
         while ((i64)f->packs * f->vec * f->lanes < n)
             f->packs *= 2;
         return true;
@@ -113,10 +132,12 @@ static wk_status run_norm(wk_call *c)
     p.a.y = wk_ptr(c->out[0]);
     int vec = wk_pack_width(c->dtype, p.n | p.a.x_step, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
                             p.s.inner > 1 ? 2 : 4);
-    form_of(c, p.n, vec, 1024, &f);
+    bool dense = dense_form(c, p.n, vec, &f);
+    if (!dense)
+        form_of(c, p.n, vec, 1024, &f);
     p.a.whole = p.s.inner % vec == 0;
     wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
-    return WK_LAUNCH(c, &rows_kernel,
+    return WK_LAUNCH(c, dense ? &dense_kernel : &rows_kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype},
                                  .i = {(short)f.vec, (short)f.packs, (short)f.lanes, p.s.inner > 1}),
                      grid, p.a);

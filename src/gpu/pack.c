@@ -23,15 +23,7 @@ typedef struct {
     u64 offset, bytes, sum; /* of the code, in the file */
 } item;
 
-static u64 checksum(u64 h, const void *data, size_t n)
-{
-    const unsigned char *p = data;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3;
-    return h;
-}
-
-static u64 hash_key(const char *text) { return checksum(0xcbf29ce484222325, text, strlen(text)); }
+static u64 hash_key(const char *text) { return wk_hash(WK_HASH_START, text, strlen(text)); }
 
 /* ---- reading ---- */
 
@@ -64,7 +56,7 @@ static const char *read_index(pack *p, u64 file_bytes)
     if (pread(p->fd, p->items, bytes, sizeof h) != (ssize_t)bytes)
         return "cut short";
     p->texts[h.texts] = 0;
-    if (checksum(checksum(0, &h, offsetof(header, sum)), p->items, bytes) != h.sum)
+    if (wk_hash(wk_hash(0, &h, offsetof(header, sum)), p->items, bytes) != h.sum)
         return "damaged";
     for (u64 i = 0; i < h.count; i++) {
         const item *it = &p->items[i];
@@ -124,7 +116,7 @@ static void *read_code(const pack *p, const item *it)
 {
     void *code = wk_alloc((size_t)it->bytes + 1);
     if (code && pread(p->fd, code, (size_t)it->bytes, (off_t)it->offset) == (ssize_t)it->bytes &&
-        checksum(0, code, (size_t)it->bytes) == it->sum)
+        wk_hash(0, code, (size_t)it->bytes) == it->sum)
         return code;
     wk_free(code);
     return NULL;
@@ -263,7 +255,7 @@ static char *make_index(const wk_pack_item *items, int n, u64 *bytes, u64 *texts
     for (int i = 0; i < n; i++) {
         size_t length = strlen(items[i].key.text) + 1;
         item it = {hash_key(items[i].key.text), at, offset, items[i].bytes,
-                   checksum(0, items[i].code, items[i].bytes)};
+                   wk_hash(0, items[i].code, items[i].bytes)};
         memcpy(index + (size_t)i * sizeof it, &it, sizeof it);
         memcpy(text + at, items[i].key.text, length);
         at += length;
@@ -305,7 +297,7 @@ wk_status wk_pack_write(const char *folder, const char *arch, wk_pack_item *item
     char *index = make_index(items, n, &index_bytes, &h.texts);
     if (!index)
         return wk_fail(WK_ERR_MEMORY, "%s: out of memory", path);
-    h.sum = checksum(checksum(0, &h, offsetof(header, sum)), index, (size_t)index_bytes);
+    h.sum = wk_hash(wk_hash(0, &h, offsetof(header, sum)), index, (size_t)index_bytes);
     wk_make_folders(path);
     snprintf(fresh, sizeof fresh, "%s.XXXXXX", path);
     int fd = mkstemp(fresh);

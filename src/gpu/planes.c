@@ -38,7 +38,7 @@ i32 wk_planes_rows(int64_t threads, int64_t high)
 }
 
 wk_status wk_planes_run(const wk_call *c, const wk_kernel *k, const wk_instance *instance, const void *args,
-                        size_t args_bytes, plane_walk *walk, const int64_t size[3], int lanes)
+                        plane_walk *walk, const int64_t size[3], int lanes)
 {
     int64_t planes = size[0], each = size[1] * size[2], most = INT32_MAX / each;
     walk->strips = wk_divisor_of(size[1]);
@@ -47,7 +47,7 @@ wk_status wk_planes_run(const wk_call *c, const wk_kernel *k, const wk_instance 
         int64_t left = planes - walk->first;
         walk->items = (u32)((left < most ? left : most) * each);
         wk_grid grid = {.x = wk_blocks(walk->items, k->threads / lanes, WK_GRID_MAX)};
-        WK_TRY(wk_gpu_launch(c, k, instance, grid, args, args_bytes));
+        WK_TRY(wk_gpu_launch(c, k, instance, grid, args));
     }
     return WK_OK;
 }

@@ -16,6 +16,6 @@ i32 wk_planes_rows(int64_t threads, int64_t high);
 /* Launches for all planes of high x wide items, each with less than 2^31 items. `lanes` threads work on an item;
  * args is the kernel's struct and walk, in it, is filled here but for channels and rows. */
 wk_status wk_planes_run(const wk_call *c, const wk_kernel *k, const wk_instance *instance, const void *args,
-                        size_t args_bytes, plane_walk *walk, const int64_t size[3], int lanes);
+                        plane_walk *walk, const int64_t size[3], int lanes);
 
 #endif

@@ -75,8 +75,7 @@ static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static wk_status run_planes(const wk_call *c, plan *p, const wk_kernel *k, const wk_instance *instance,
                             int64_t high, int64_t wide, int lanes)
 {
-    return wk_planes_run(c, k, instance, &p->a, sizeof p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide},
-                         lanes);
+    return wk_planes_run(c, k, instance, &p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide}, lanes);
 }
 
 /* ---- forward ---- */

@@ -55,8 +55,7 @@ static wk_status make_plan(const wk_call *c, plan *p)
 static wk_status run_planes(const wk_call *c, plan *p, const wk_kernel *k, const wk_instance *instance,
                             int64_t high, int64_t wide, int lanes)
 {
-    return wk_planes_run(c, k, instance, &p->a, sizeof p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide},
-                         lanes);
+    return wk_planes_run(c, k, instance, &p->a, &p->a.walk, (int64_t[]){p->s.planes, high, wide}, lanes);
 }
 
 /* ---- forward ---- */

@@ -24,7 +24,8 @@ struct wk_stream {
     void *event;       /* for others to wait on */
     wk_stream *ran_on; /* of a captured graph: the stream it was last replayed on */
     wk_graph *graph;   /* being captured on it */
-    void *blas; /* the handle of rocBLAS or cuBLAS for this stream, made on first use; kept with the record */
+    void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
+    void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
     void *dnn; /* the same of MIOpen or cuDNN, with what it keeps from call to call */
     pthread_mutex_t dnn_lock;
@@ -113,5 +114,15 @@ wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const 
 
 /* The driver's function for an instance. */
 wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, void **function);
+
+/* FNV-1a, for keys and checksums; begins with WK_HASH_START, or goes on from an earlier one. */
+#define WK_HASH_START 0xcbf29ce484222325u
+static inline u64 wk_hash(u64 h, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 0x100000001b3;
+    return h;
+}
 
 #endif

@@ -86,10 +86,13 @@ static bool plan_line(const wk_call *c, plan *p)
     int values = (dy ? 16 : 32) / (c->dtype == WK_F64 ? 2 : 1), most = values / vec < 8 ? values / vec : 8;
     int64_t steps = n / vec;
     p->vec = vec;
-    while (p->a.log_group < 5 && 1 << p->a.log_group < steps)
+    /* Lines of 16-bit elements are short in bytes: the fewest threads that can keep one, so that more lines are on
+     * their way. */
+    bool dense = wk_bytes(c->dtype) == 2 && vec > 1 && steps >= 64;
+    while (p->a.log_group < 5 && (dense ? most : 1) << p->a.log_group < steps)
         p->a.log_group++;
     if (steps > 32 * most)
-        p->a.log_group = 8;
+        p->a.log_group = dense && steps <= 128 * most ? 7 : 8;
     p->keep = 1;
     while (p->keep < most && p->keep << p->a.log_group < steps)
         p->keep *= 2;
@@ -111,10 +114,11 @@ static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
     a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, 1);
     if (!fits)
         return WK_LAUNCH(c, &k->stream, &instance, (wk_grid){.x = wk_blocks(a->lines, 1, WK_GRID_MAX)}, *a);
+    int threads = a->log_group == 7 ? 128 : 256; /* a line of more than a wave has a block of its own */
     instance.i[1] = (short)p->keep;
-    instance.i[2] = 256;
-    return WK_LAUNCH(c, &k->lines, &instance,
-                     (wk_grid){.x = wk_blocks(a->lines, 256 >> a->log_group, WK_GRID_MAX)}, *a);
+    instance.i[2] = (short)threads;
+    wk_grid grid = {.x = wk_blocks(a->lines, threads >> a->log_group, WK_GRID_MAX), .threads = threads};
+    return WK_LAUNCH(c, &k->lines, &instance, grid, *a);
 }
 
 /* ---- lines side by side ---- */

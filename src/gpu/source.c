@@ -95,13 +95,6 @@ enum { N = sizeof names / sizeof *names };
 
 wk_kernel_texts wk_kernel_sources(void) { return (wk_kernel_texts){names, texts, N}; }
 
-static u64 hash_bytes(u64 h, const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ (unsigned char)s[i]) * 0x100000001b3;
-    return h;
-}
-
 /* Each file counts once, in the order it is met. */
 static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
 {
@@ -110,7 +103,7 @@ static u64 hash_file(u64 h, const char *name, size_t length, bool *seen)
         if (seen[i] || strlen(names[i]) != length || memcmp(names[i], name, length) != 0)
             continue;
         seen[i] = true;
-        h = hash_bytes(h, texts[i], strlen(texts[i]));
+        h = wk_hash(h, texts[i], strlen(texts[i]));
         for (const char *at = texts[i]; (at = strstr(at, include)); at++) {
             const char *file = at + sizeof include - 1;
             h = hash_file(h, file, strcspn(file, "\""), seen);
@@ -124,5 +117,5 @@ u64 wk_kernel_hash(const char *file)
     char name[64];
     bool seen[N] = {false};
     snprintf(name, sizeof name, "%s.hip", file);
-    return hash_file(0xcbf29ce484222325, name, strlen(name), seen);
+    return hash_file(WK_HASH_START, name, strlen(name), seen);
 }

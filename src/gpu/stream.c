@@ -1,6 +1,7 @@
 /* stream.c: queues of work, and the order between them. */
 #include <math.h>
 #include <time.h>
+#include "blas.h"
 #include "core/memory.h"
 #include "runtime.h"
 
@@ -129,6 +130,7 @@ void wk_stream_drop(wk_stream *s)
     wk_gpu *g = s->gpu;
     g->driver->enter(g->context);
     g->driver->stream_sync(s->handle);
+    wk_blas_detach(s);
     wk_arena_move(s, g->stream);
     if (!s->foreign)
         g->driver->stream_free(s->handle);

@@ -116,8 +116,8 @@ static wk_status infer_linear_backward(wk_call *c)
 SAMPLES(matmul_samples, "a=T[4,5] b=T[5,3]", "a=T[5] b=T[5]", "a=T[2,3,4] b=T[4]", "a=T[4] b=T[3,4,5]",
         "a=T[2,1,3,4] b=T[5,4,2]", "a=T[33,65] b=T[65,17]", "a=T[3,33,20] b=T[20,40]",
         "a=T[1,300] b=T[300,70]", "a=T[3,0] b=T[0,2]", "a=T[0,3] b=T[3,2]", "a=T[2,64,48] b=T[2,48,64]",
-        "a=T[2,3]:special b=T[3,2]", "a=T[20,600]:0..1 b=T[600,20]:0..1", "a=T[3,1100]:0..1 b=T[1100,40]:0..1",
-        "a=T[2,70,24] b=T[24,5]");
+        "a=T[2,3]:special b=T[3,2]", "a=T[20,600]:0..1 b=T[600,20]:0..1",
+        "a=T[3,1100]:0..1 b=T[1100,40]:0..1", "a=T[2,70,24] b=T[24,5]");
 SAMPLES(matmul_errors, "a=T[2,3] ! b", "a=T[2,3] b=T[2,3] ! b", "a=T[] b=T[2] ! b",
         "a=T[2,3,4] b=T[3,4,5] ! b", "a=i32[2,2] b=i32[2,2] ! dtype", "a=f32[2,2] b=f16[2,2] ! b");
 SAMPLES(matmul_backward_samples, "a=T[4,5] b=T[5,3] dy=T[4,3]", "a=T[5] b=T[5] dy=T[]",

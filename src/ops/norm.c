@@ -152,7 +152,8 @@ SAMPLES(batch_backward_errors, "x=T[4,3] save_mean=S[3] save_invstd=S[3] ! dy",
         "x=T[4,3] dy=T[3,4] save_mean=S[3] save_invstd=S[3] ! dy",
         "x=T[4,3] dy=T[4,3] save_mean=S[4] save_invstd=S[3] ! save_mean",
         "x=T[4,3] dy=T[4,3] weight=S[2] save_mean=S[3] save_invstd=S[3] ! weight");
-SAMPLES(layer_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7] bias=T[7]", "x=T[6] weight=T[6]",
+SAMPLES(layer_samples, "x=T[4,5]", "x=T[6,1032] weight=T[1032] bias=T[1032]", "x=T[21,512] weight=T[512]",
+        "x=T[5,768]", "x=T[3,4096] bias=T[4096]", "x=T[3,4,7] weight=T[7] bias=T[7]", "x=T[6] weight=T[6]",
         "x=T[2,3,300] bias=T[300]", "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[40,129]:99..101",
         "x=T[3,1500] weight=T[1500] bias=T[1500]", "x=T[2,20000]:9..10 weight=T[20000] bias=T[20000]",
         "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");

@@ -108,16 +108,22 @@ static wk_status fail(const wk_gpu *g, const char *doing, rocblas_status status)
 }
 
 /* Without atomics every run gives the same bits. */
-static wk_status open_handle(wk_gpu *g, void *stream, void **handle)
+static wk_status open_handle(wk_gpu *g, void **handle)
 {
     rocblas_handle h = NULL;
     rocblas_status status = blas.rocblas_create_handle(&h);
     if (status == rocblas_status_success)
-        status = blas.rocblas_set_stream(h, stream);
-    if (status == rocblas_status_success)
         status = blas.rocblas_set_atomics_mode(h, rocblas_atomics_not_allowed);
+    if (status != rocblas_status_success)
+        return fail(g, "opening rocBLAS", status);
     *handle = h;
-    return status == rocblas_status_success ? WK_OK : fail(g, "opening rocBLAS", status);
+    return WK_OK;
+}
+
+static wk_status attach(wk_gpu *g, void *handle, void *stream)
+{
+    rocblas_status status = blas.rocblas_set_stream(handle, stream);
+    return status == rocblas_status_success ? WK_OK : fail(g, "setting rocBLAS's stream", status);
 }
 
 /* Row-major y = a . b is column-major y^T = b^T . a^T: the operands change places. */
@@ -141,7 +147,7 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     return status == rocblas_status_success ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_rocblas = {load, missing, open_handle, product};
+const wk_blas wk_rocblas = {load, missing, open_handle, attach, product};
 
 const wk_impl wk_rocm_impls_matmul[] = {
     {"matmul", "rocblas", wk_blas_run_matmul, wk_blas_refuse, &wk_rocblas},

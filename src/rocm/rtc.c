@@ -14,3 +14,4 @@ wk_library wk_lib_hiprtc = {.name = "libhiprtc",
 
 #define X(result, name, arguments) #name,
 wk_rtc wk_rocm_rtc = {.title = "hipRTC", .library = &wk_lib_hiprtc, .names = {WK_HIPRTC_CALLS(X)}};
+#undef X

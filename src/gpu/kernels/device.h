@@ -35,7 +35,7 @@
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
 #define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
-#define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
+#define DEVICE static MEMBER       /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }

@@ -142,7 +142,7 @@ DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
 template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
 {
     typedef acc<T> R;
-    const int THREADS = LANES < 256 ? 256 : LANES, PER = THREADS / LANES;
+    const int THREADS = LANES > WAVE ? LANES : 256, PER = THREADS / LANES;
     SHARED wide<T> room[2 * THREADS / WAVE];
     row_part<T, VEC, PACKS, LANES> r;
     r.lane = thread_id() % LANES;

@@ -1,26 +1,15 @@
 /* random.hip: random numbers and dropout: what core/random.h defines, bit for bit. Compiled without fused
  * multiply-adds, as that asks for. A thread makes four neighbouring elements, which share a block of the generator. */
-#include "device.h"
+#include "philox.h"
 #include "random.h"
 
 DEVICE void philox(u64 seed, u64 block, u32 plane, u32 *w)
 {
-    u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);
-    u32 c0 = (u32)block, c1 = (u32)(block >> 32), c2 = plane, c3 = 0;
-    UNROLL
-    for (int round = 0; round < 10; round++) {
-        u64 p0 = (u64)0xD2511F53u * c0, p1 = (u64)0xCD9E8D57u * c2;
-        c0 = (u32)(p1 >> 32) ^ c1 ^ k0;
-        c2 = (u32)(p0 >> 32) ^ c3 ^ k1;
-        c1 = (u32)p1;
-        c3 = (u32)p0;
-        k0 += 0x9E3779B9;
-        k1 += 0xBB67AE85;
-    }
-    w[0] = c0;
-    w[1] = c1;
-    w[2] = c2;
-    w[3] = c3;
+    philox_block b = philox(seed, block, plane);
+    w[0] = b.w0;
+    w[1] = b.w1;
+    w[2] = b.w2;
+    w[3] = b.w3;
 }
 
 /* ---- four elements from and to memory, or as many as there are ---- */
