@@ -9,8 +9,8 @@
 #include "verify/deny.h"
 #include "wick/ops.h"
 
-static float off_by;      /* what the vendor's result is off by */
-static wk_status answer;  /* what the vendor's run says */
+static float off_by;     /* what the vendor's result is off by */
+static wk_status answer; /* what the vendor's run says */
 static int vendor_calls;
 
 static wk_status run_vendor(wk_call *c)
@@ -100,8 +100,8 @@ static void test_failing_library(void)
 
 static void test_deny(void)
 {
-    static const char *const bad[] = {"", "# nothing", "nosuchop miopen", "add simd", "add",
-                                      "add miopen f32 gfx90a 1.0 more"};
+    static const char *const bad[] = {"",         "# nothing", "nosuchop miopen",
+                                      "add simd", "add",       "add miopen f32 gfx90a 1.0 more"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         CHECK(wk_deny(bad[i]) == WK_ERR_ARGUMENT);
         wk_error_clear();

@@ -9,7 +9,8 @@
 double wk_tolerance(wk_dtype dtype);
 
 typedef struct {
-    double worst;  /* the largest error, in the measure of wk_tolerance; infinity where NaN or infinity differ */
+    double
+        worst; /* the largest error, in the measure of wk_tolerance; infinity where NaN or infinity differ */
     int64_t place; /* where */
     double got, want;
 } wk_comparison;

@@ -31,7 +31,8 @@ static bool is_on(void)
 bool wk_verify_wanted(const wk_call *c)
 {
     const wk_device_table *t = c->device->table;
-    return is_on() && !inside && wk_impl_is_vendor(c->impl->name) && !(t->capturing && t->capturing(c->device));
+    return is_on() && !inside && wk_impl_is_vendor(c->impl->name) &&
+           !(t->capturing && t->capturing(c->device));
 }
 
 /* wick's own implementation; NULL when it does not take the call. */
@@ -86,11 +87,12 @@ static wk_status tell(const wk_call *c, const wk_call *inputs, const char *outpu
         wk_error_clear(); /* the finding matters more than a full disk */
     wk_replay_command(&command, c, any ? in : NULL, out, c->impl->name);
     wk_deny_entry(entry, c->device, c->op->name, c->impl->name, c->dtype);
-    wk_status status = wk_fail(WK_ERR_DEVICE,
-                               "%s: verify: %s gives %s[%lld] = %.9g, wick's own kernel %.9g; again: %s; to pass "
-                               "%s over here: wk_deny(\"%s\") or that line in deny.txt",
-                               c->op->name, c->impl->name, output, (long long)r->place, r->got, r->want,
-                               command.data ? command.data : "(out of memory)", c->impl->name, entry);
+    wk_status status =
+        wk_fail(WK_ERR_DEVICE,
+                "%s: verify: %s gives %s[%lld] = %.9g, wick's own kernel %.9g; again: %s; to pass "
+                "%s over here: wk_deny(\"%s\") or that line in deny.txt",
+                c->op->name, c->impl->name, output, (long long)r->place, r->got, r->want,
+                command.data ? command.data : "(out of memory)", c->impl->name, entry);
     wk_text_free(&command);
     return status;
 }
