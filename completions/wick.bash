@@ -25,7 +25,7 @@ _wick() {
     --dtype) words='f32 f16 bf16 f64 u8 u32 i64 i32 i16' ;;
     --impl) words='simd ref kernel rocblas miopen cublas cudnn' ;;
     --filter) words=$("$wick" bench --list 2>/dev/null) ;;
-    --batch | --report | --against)
+    --batch | --report | --against | --html)
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
@@ -55,7 +55,7 @@ _wick() {
         fi
         ;;
     check) words='--device --op --impl --dtype --quick --save --tolerance --deny --json --report --help' ;;
-    bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
+    bench) words='--device --filter --impl --against --seconds --json --html --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'
