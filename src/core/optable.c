@@ -118,6 +118,16 @@ const wk_op *wk_op_at(int i)
     return i >= 0 && i < op_count ? table[i] : NULL;
 }
 
+bool wk_impl_is_vendor(const char *name)
+{
+    static const char *const vendors[] = {"rocblas", "miopen", "cublas", "cudnn"};
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (strcmp(name, vendors[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 int wk_op_inputs(const wk_op *op)
 {
     int n = 0;
