@@ -34,6 +34,7 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     esac
     case $2 in
     *-miopen*) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 --op sum --dtype f32 --quick --impl miopen &&
+        "$here/emu/run" tests/test_tune rocm:0 &&
         "$here/emu/run" ./wick check --device rocm:0 --impl miopen $miopen) >"$log" 2>&1 || status=$? ;;
     *-calls*) (
         cd "$ROCM_BUILD"

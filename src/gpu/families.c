@@ -39,3 +39,8 @@ const char *wk_library_version(const char *impl)
     }
     return "";
 }
+
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    return strcmp(c->impl->name, "miopen") == 0 ? wk_miopen_variants(c, workspace, list, room) : 0;
+}

@@ -35,4 +35,8 @@ WK_MIOPEN_FIRST(X)
 WK_MIOPEN_BEHIND(X)
 #undef X
 
+/* The ways a library has for a call beside its usual one; see wk_device_table. */
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_miopen_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+
 #endif
