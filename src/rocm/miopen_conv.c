@@ -108,7 +108,7 @@ enum { SOLUTIONS = 64 };
 static miopenStatus_t list_solutions(miopenHandle_t h, const wk_dnn_plan *p, const work *w,
                                      miopenConvSolution_t found[SOLUTIONS], size_t *n)
 {
-    static const typeof(wk_miopen.miopenConvolutionForwardGetSolution) *const calls[WAYS] = {
+    static const __typeof__(wk_miopen.miopenConvolutionForwardGetSolution) *const calls[WAYS] = {
         [MAP] = &wk_miopen.miopenConvolutionForwardGetSolution,
         [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataGetSolution,
         [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsGetSolution,
@@ -120,7 +120,7 @@ static miopenStatus_t list_solutions(miopenHandle_t h, const wk_dnn_plan *p, con
 
 static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
-    static const typeof(wk_miopen.miopenConvolutionForwardCompileSolution) *const compile[WAYS] = {
+    static const __typeof__(wk_miopen.miopenConvolutionForwardCompileSolution) *const compile[WAYS] = {
         [MAP] = &wk_miopen.miopenConvolutionForwardCompileSolution,
         [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataCompileSolution,
         [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsCompileSolution,
@@ -145,7 +145,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 
 static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)
 {
-    static const typeof(wk_miopen.miopenConvolutionForwardImmediate) *const calls[WAYS] = {
+    static const __typeof__(wk_miopen.miopenConvolutionForwardImmediate) *const calls[WAYS] = {
         [MAP] = &wk_miopen.miopenConvolutionForwardImmediate,
         [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataImmediate,
         [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsImmediate,
@@ -261,7 +261,7 @@ typedef struct {
 
 static miopenStatus_t set_up_search(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
-    static const typeof(wk_miopen.miopenConvolutionForwardGetWorkSpaceSize) *const calls[WAYS] = {
+    static const __typeof__(wk_miopen.miopenConvolutionForwardGetWorkSpaceSize) *const calls[WAYS] = {
         [MAP] = &wk_miopen.miopenConvolutionForwardGetWorkSpaceSize,
         [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataGetWorkSpaceSize,
         [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsGetWorkSpaceSize,
@@ -279,7 +279,7 @@ static miopenStatus_t set_up_search(miopenHandle_t h, wk_dnn_plan *p, const void
  * on. */
 static miopenStatus_t measure(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const work *w)
 {
-    static const typeof(wk_miopen.miopenFindConvolutionForwardAlgorithm) *const calls[WAYS] = {
+    static const __typeof__(wk_miopen.miopenFindConvolutionForwardAlgorithm) *const calls[WAYS] = {
         [MAP] = &wk_miopen.miopenFindConvolutionForwardAlgorithm,
         [IMAGE] = &wk_miopen.miopenFindConvolutionBackwardDataAlgorithm,
         [WEIGHT] = &wk_miopen.miopenFindConvolutionBackwardWeightsAlgorithm,
