@@ -31,5 +31,6 @@
 #include "pool.h"
 #include "resample.h"
 #include "norm.h"
+#include "act.h"
 
 #endif

@@ -48,6 +48,7 @@
     X(scan_h, "scan.h") \
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
+    X(act_hip, "act.hip") \
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
