@@ -32,5 +32,6 @@
 #include "resample.h"
 #include "norm.h"
 #include "act.h"
+#include "expr.h"
 
 #endif

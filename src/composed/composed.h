@@ -5,6 +5,7 @@
 #include "core/op.h"
 
 extern const wk_impl wk_composed_act[];
+extern const wk_impl wk_composed_expr[];
 extern const wk_impl wk_composed_norm[];
 extern const wk_impl wk_composed_rope[];
 

@@ -26,7 +26,8 @@
     F(index) \
     F(scan) \
     F(rnn) \
-    F(act)
+    F(act) \
+    F(expr)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)

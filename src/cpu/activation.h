@@ -8,6 +8,10 @@
 /* The formula of a wk_activation for a float compute type; NULL for WK_ACT_NONE. */
 wk_block_fn WK_ISA(wk_activation_block)(int64_t act, wk_compute compute);
 
+/* The formula of an op of the unary or the binary family for a compute type, by its name; NULL: there is none such. */
+wk_block_fn WK_ISA(wk_unary_block)(const char *op, wk_compute compute);
+wk_block_fn WK_ISA(wk_binary_block)(const char *op, wk_compute compute);
+
 /* The numbers of a unary op as the formulas take them (their params), for both kinds of compute type. */
 typedef struct {
     double f[3];

@@ -208,6 +208,17 @@ static wk_status run_arange(wk_call *c)
 #define FLOAT_ROW(name) ROW_OF(name, NULL, NULL)
 #define DIRECT_ROW(name) ROW_OF(name, NULL, name##_bf16)
 
+const wk_impl WK_ISA(wk_cpu_unary)[];
+
+wk_block_fn WK_ISA(wk_unary_block)(const char *op, wk_compute compute)
+{
+    for (const wk_impl *i = WK_ISA(wk_cpu_unary); i->op; i++) {
+        if (i->run == run_map && strcmp(i->op, op) == 0)
+            return ((const unary_row *)i->data)->fn[compute];
+    }
+    return NULL;
+}
+
 const wk_impl WK_ISA(wk_cpu_unary)[] = {
     /* clang-format off */
     ROW(neg, neg_i64) ROW(abs, abs_i64) ROW(sign, sign_i64) ROW(clamp, clamp_i64) ROW(affine, affine_i64)

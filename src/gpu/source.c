@@ -26,6 +26,7 @@
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
+    X(expr_h, "expr.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
     X(loss_h, "loss.h") \
@@ -59,6 +60,7 @@
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
+    X(expr_hip, "expr.hip") \
     X(index_hip, "index.hip") \
     X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \

@@ -192,7 +192,7 @@ SAMPLES(rms_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,
 SAMPLES(add_layer_samples, "x=T[4,5] residual=T[4,5]", "x=T[3,4,7] residual=T[3,4,7] weight=T[7] bias=T[7]",
         "x=T[6,1032] residual=T[6,1032] weight=T[1032] bias=T[1032]",
         "x=T[21,512] residual=T[21,512] weight=T[512]", "x=T[3,4096] residual=T[3,4096] bias=T[4096]",
-        "x=T[40,129]:1..2 residual=T[40,129] weight=T[129]", "x=T[3,1500] residual=T[3,1500] eps=0.01",
+        "x=T[40,129] residual=T[40,129] weight=T[129]", "x=T[3,1500] residual=T[3,1500] eps=0.01",
         "x=T[2,20000] residual=T[2,20000] weight=T[20000] bias=T[20000]", "x=T[3,2]:special residual=T[3,2]",
         "x=T[0,3] residual=T[0,3]", "x=T[3,0] residual=T[3,0]");
 SAMPLES(add_rms_samples, "x=T[4,5] residual=T[4,5]", "x=T[3,4,7] residual=T[3,4,7] weight=T[7]",
