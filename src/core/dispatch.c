@@ -166,8 +166,10 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
-        /* Where a tail stands beside other inputs, infer knows what it lacks. */
-        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0)
+        /* Where a tail stands beside other inputs, or a parameter leaves it no names, infer knows what it lacks. */
+        char buf[48];
+        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0 &&
+            op->tail_name(c->params, 0, buf, sizeof buf))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));

@@ -60,6 +60,7 @@ typedef enum {
     WK_P_FLOATS, /* double[count]; one number stands for all */
     WK_P_ENUM,   /* int64_t: the place in choices, "accurate|fast|log" */
     WK_P_DTYPE,  /* wk_dtype as int64_t */
+    WK_P_TEXT,   /* char[count] */
 } wk_param_type;
 
 typedef struct {
@@ -77,7 +78,7 @@ typedef struct {
     size_t offset;        /* in the parameter struct */
     const char *fallback; /* what an absent one means, as text; NULL: it must be given */
     const char *choices;  /* of an enum */
-    int count;            /* of INTS and FLOATS */
+    int count;            /* of INTS, FLOATS and TEXT */
 } wk_param;
 
 /* ---- The record of an op ---- */
@@ -168,6 +169,9 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
 wk_status wk_params_complete(const wk_op *op, unsigned seen);
 /* Public options to a parameter struct of the same fields: a field that is all zero gets its fallback. */
 void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size);
+
+/* strtod with a decimal point, whatever the locale of the process says. */
+double wk_read_double(const char *text, char **end);
 
 /* Bytes of a parameter's field. */
 size_t wk_param_bytes(const wk_param *p);
