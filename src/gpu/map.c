@@ -14,8 +14,26 @@ typedef struct {
     bool packed;                                                  /* every input packed or one element */
 } walk;
 
-static void plan_walk(const wk_gpu_map *m, walk *w)
+/* The usual case without much ado: every input is packed and of the output's shape, or has one element. */
+static bool plan_packed(const wk_gpu_map *m, i64 count, walk *w)
 {
+    for (int k = 0; k < m->n_in; k++) {
+        const wk_tensor *t = m->in[k];
+        bool same = wk_shape_equal(t->rank, t->shape, m->out->rank, m->out->shape) && wk_is_packed(t);
+        if (!same && wk_count(t) != 1)
+            return false;
+        w->strides[k][0] = count > 1 && same;
+    }
+    w->rank = 1;
+    w->shape[0] = count;
+    return true;
+}
+
+static void plan_walk(const wk_gpu_map *m, i64 count, walk *w)
+{
+    w->packed = plan_packed(m, count, w);
+    if (w->packed)
+        return;
     memcpy(w->shape, m->out->shape, sizeof w->shape);
     for (int k = 0; k < m->n_in; k++)
         wk_broadcast_strides(m->in[k], m->out, w->strides[k]);
@@ -94,7 +112,9 @@ wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
 {
     wk_gpu_map m = *given;
     walk w;
-    map_args a = {.out = wk_ptr(m.out), .count = wk_count(m.out)};
+    map_args a; /* a packed kernel does not look at the strides: they are filled in where one does */
+    a.out = wk_ptr(m.out);
+    a.count = wk_count(m.out);
     if (a.count == 0)
         return WK_OK;
     for (int k = 0; k < m.n_in; k++) {
@@ -107,6 +127,6 @@ wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
         a.n[i] = m.n[i];
     }
     a.report = wk_report_of(c, m.slot);
-    plan_walk(&m, &w);
+    plan_walk(&m, a.count, &w);
     return launch(c, &m, &w, &a);
 }
