@@ -28,6 +28,7 @@
     X(depthwise_h, "depthwise.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
+    X(index_sum_h, "index_sum.h") \
     X(loss_h, "loss.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
@@ -59,6 +60,7 @@
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
     X(index_hip, "index.hip") \
+    X(index_lines_hip, "index_lines.hip") \
     X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \

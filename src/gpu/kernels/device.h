@@ -40,6 +40,9 @@
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
 
+typedef float f32;
+typedef double f64;
+
 /* ---- threads ---- */
 
 #ifdef WK_AMD
@@ -85,6 +88,17 @@ DEVICE void atomic_max(u32 *p, u32 v)
 {
     __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+/* On floats the order of the additions, and so the last bits, are left to chance. */
+DEVICE void atomic_add_float(f32 *p, f32 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void atomic_add_float(f64 *p, f64 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/* Adds one to a counter of the block; the count before. */
+DEVICE u32 atomic_next(u32 *p) { return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); }
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -101,6 +115,9 @@ DEVICE void wave_sync() { __syncwarp(); }
 DEVICE u32 count_bits(u64 v) { return (u32)__popcll(v); }
 DEVICE void atomic_add(u32 *p, u32 v) { atomicAdd(p, v); }
 DEVICE void atomic_max(u32 *p, u32 v) { atomicMax(p, v); }
+DEVICE void atomic_add_float(f32 *p, f32 v) { atomicAdd(p, v); }
+DEVICE void atomic_add_float(f64 *p, f64 v) { atomicAdd(p, v); }
+DEVICE u32 atomic_next(u32 *p) { return atomicAdd(p, 1u); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
@@ -154,8 +171,6 @@ template <class T> DEVICE T shuffle_xor(T v, u32 mask) { return shuffle(v, lane_
 
 /* ---- dtypes ---- */
 
-typedef float f32;
-typedef double f64;
 struct f16 {
     unsigned short bits;
 };
