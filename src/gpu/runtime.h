@@ -27,6 +27,7 @@ struct wk_stream {
     void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
     void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
+    void *counters;    /* see wk_gpu_counters; kept with the record */
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
 };
