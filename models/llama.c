@@ -211,6 +211,7 @@ void wm_llama_free(wm_llama *m)
 
 const wm_llama_config *wm_llama_config_of(const wm_llama *m) { return &m->config; }
 wk_device *wm_llama_device(const wm_llama *m) { return m->device; }
+wk_dtype wm_llama_dtype(const wm_llama *m) { return m->dtype; }
 
 static int64_t joint_count(const wm_joint *j)
 {

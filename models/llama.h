@@ -52,6 +52,7 @@ wm_llama *wm_llama_random(const wm_llama_config *c, wk_device *device, wk_dtype 
 void wm_llama_free(wm_llama *m);
 const wm_llama_config *wm_llama_config_of(const wm_llama *m);
 wk_device *wm_llama_device(const wm_llama *m);
+wk_dtype wm_llama_dtype(const wm_llama *m);
 /* Bytes of its weights, and of the part of them that each token reads. */
 int64_t wm_llama_bytes(const wm_llama *m, int64_t *per_token);
 
