@@ -1,4 +1,5 @@
 /* unicode_table.h: Unicode 16.0.0, for unicode.c only; written by tests/models/unicode.py. */
+/* clang-format off */
 
 /* Code points where the class changes: the code point times 4, and the class from there on. */
 static const uint32_t class_changes[] = {

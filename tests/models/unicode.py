@@ -51,6 +51,7 @@ def main():
     pairs = [(c, *(decomposition(c) + [0])[:2]) for c in range(LAST) if decomposition(c)]
     joins = sorted((a, b, c) for c, a, b in pairs if b and u.normalize("NFC", chr(c)) == chr(c))
     print("/* unicode_table.h: Unicode %s, for unicode.c only; written by tests/models/unicode.py. */" % u.unidata_version)
+    print("/* clang-format off */")
     print("\n/* Code points where the class changes: the code point times 4, and the class from there on. */")
     print("static const uint32_t class_changes[] = {\n%s};" % rows(changes(class_of, 2), 12))
     print("\n/* The same for the canonical combining class, times 256. */")
