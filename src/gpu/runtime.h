@@ -48,6 +48,8 @@ wk_status wk_graph_use(wk_graph *graph, wk_storage *s);
 /* ---- memory: memory.c ---- */
 
 wk_status wk_arena_open(wk_gpu *g);
+/* Whether freed memory stays with its stream; not with WICK_EXACT_ALLOC=1. */
+bool wk_arena_keeps(const wk_gpu *g);
 void *wk_arena_alloc(wk_device *d, size_t bytes, void **stream);
 void wk_arena_free(wk_device *d, void *data, size_t bytes, void *stream);
 void wk_arena_stats(const wk_device *d, wk_memory_stats *stats);
