@@ -13,6 +13,8 @@ static const struct {
     int (*run)(int argc, char **argv);
 } models[] = {
     {"run llama", "text from Llama, Mistral and Qwen models", run_llama},
+    {"run bert", "texts as vectors, and how near they are: BERT, MiniLM", run_bert},
+    {"run resnet", "what is in a picture: ResNet 18 to 152", run_resnet},
 };
 enum { MODELS = sizeof models / sizeof *models, PREFIX = sizeof "run " - 1 };
 
