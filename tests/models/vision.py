@@ -4,7 +4,7 @@ BERT with random weights and what torchvision's and transformers' own code gives
 awkward texts, embeddings of MiniLM's real weights, and the gradients of the models that are trained.
 
 Needs torch, torchvision, transformers, tokenizers, safetensors, pillow and numpy.
-usage: vision.py [--minilm FOLDER] [PART...]     parts: images tokens resnet bert minilm train
+usage: vision.py [--minilm FOLDER] [PART...]     parts: images seeds tokens resnet bert minilm train
 """
 import argparse
 import io
@@ -148,6 +148,29 @@ def make_images():
         tensors[f"prepare.{name}"] = np.asarray(image)
         tensors[f"prepare.{name}.expect"] = x.transpose(2, 0, 1).astype("f4")
     save("images.safetensors", tensors)
+
+
+def make_seeds():
+    """Small files for the fuzzer to begin with, as C."""
+    from PIL import Image
+
+    rng = np.random.default_rng(3)
+    files = [png(rng.integers(0, 2, (5, 5, 1)), 1, 0, 1), png(rng.integers(0, 4, (3, 6, 1)), 2, 3, 0, rng.integers(0, 256, (4, 3))),
+             png(rng.integers(0, 65536, (3, 3, 4)), 16, 6, 1), png(np.full((9, 70, 3), 9), 8, 2, 0, cuts=2)]
+    for mode, size, more in (("L", 8, {}), ("RGB", 17, {"subsampling": 2}), ("RGB", 16, {"subsampling": 1, "progressive": True}),
+                             ("L", 24, {"progressive": True, "restart_marker_blocks": 2}),
+                             ("RGB", 16, {"subsampling": 0, "restart_marker_blocks": 1})):
+        out = io.BytesIO()
+        Image.fromarray(picture(size, size, rng)).convert(mode).save(out, "JPEG", quality=60, optimize=True, **more)
+        files.append(out.getvalue())
+    with open(os.path.join(HERE, "..", "fuzz_image_seeds.h"), "w") as f:
+        f.write("/* fuzz_image_seeds.h: small PNG and JPEG files. Written by tests/models/vision.py seeds. */\n"
+                "/* clang-format off */\n")
+        for i, data in enumerate(files):
+            f.write(f"#define SEED_{i} \\\n")
+            rows = [data[k : k + 27] for k in range(0, len(data), 27)]
+            f.write(" \\\n".join('    "' + "".join(f"\\x{b:02x}" for b in row) + '"' for row in rows) + "\n")
+        f.write("/* clang-format on */\n")
 
 
 # ---- tokens ----
@@ -349,7 +372,7 @@ def main():
     parser.add_argument("--minilm")
     parser.add_argument("parts", nargs="*")
     args = parser.parse_args()
-    for part in args.parts or ["images", "tokens", "resnet", "bert", "train"]:
+    for part in args.parts or ["images", "seeds", "tokens", "resnet", "bert", "train"]:
         if part == "minilm":
             make_minilm(args.minilm)
         else:
