@@ -35,5 +35,6 @@ int run_error(void);
 int run_llama(int argc, char **argv);
 int run_bert(int argc, char **argv);
 int run_resnet(int argc, char **argv);
+int run_train(int argc, char **argv);
 
 #endif

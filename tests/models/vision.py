@@ -367,6 +367,58 @@ def make_minilm(folder):
     save("minilm.expect.safetensors", {"embedding": sentence(m, ids, mask)[1], **text_tensors(texts)})
 
 
+# ---- training ----
+
+
+def record_training(name, parts, loss_of, inputs):
+    """Parameters, the loss, every gradient, and the losses of three steps of AdamW on the same batch."""
+    import torch
+
+    model = torch.nn.ModuleDict(parts)
+    tensors = {f"value.{k}": v.detach().numpy().copy() for k, v in model.named_parameters()}
+    optimizer, losses = torch.optim.AdamW(model.parameters(), lr=0.01), []
+    for step in range(4):
+        optimizer.zero_grad()
+        loss = loss_of(model)
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            tensors.update({f"grad.{k}": v.grad.numpy().copy() for k, v in model.named_parameters()})
+        optimizer.step()
+    save(name, {**tensors, **{k: v.numpy() for k, v in inputs.items()}, "losses": np.array(losses, "f4")})
+
+
+def make_train():
+    import torch
+    from torch.nn import LSTM, Conv2d, Linear
+    from torch.nn import functional as F
+
+    torch.manual_seed(6)
+    x, labels = torch.randn(5, 1, 20, 20), torch.randint(0, 10, (5,), dtype=torch.int32)
+
+    def cnn(m):
+        y = F.max_pool2d(F.relu(m["conv1"](x)), 2)
+        y = F.max_pool2d(F.relu(m["conv2"](y)), 2)
+        return F.cross_entropy(m["linear2"](F.relu(m["linear1"](y.flatten(1)))), labels.long())
+
+    record_training("train-cnn.safetensors", {"conv1": Conv2d(1, 8, 5, padding=2), "conv2": Conv2d(8, 16, 5),
+                                              "linear1": Linear(144, 64), "linear2": Linear(64, 10)},
+                    cnn, {"x": x, "labels": labels})
+
+    lines = torch.randn(56, 3, 12)
+    widths, counts = torch.tensor([56, 31, 44], dtype=torch.int32), torch.tensor([5, 2, 4], dtype=torch.int32)
+    digits = torch.randint(1, 11, (3, 5), dtype=torch.int32)
+
+    def ctc(m):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(lines, widths.long(), enforce_sorted=False)
+        y, _ = torch.nn.utils.rnn.pad_packed_sequence(m["lstm"](packed)[0], total_length=56)
+        logits = F.log_softmax(m["linear"](y), -1)
+        return F.ctc_loss(logits, digits.long(), widths.long(), counts.long(), reduction="none").mean()
+
+    record_training("train-ctc.safetensors", {"lstm": LSTM(12, 40, bidirectional=True), "linear": Linear(80, 11)}, ctc,
+                    {"x": lines, "widths": widths, "labels": digits, "counts": counts})
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--minilm")
