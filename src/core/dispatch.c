@@ -22,6 +22,8 @@ wk_status wk_force_impl(const char *name)
     return WK_OK;
 }
 
+bool wk_impl_wanted(const char *name) { return strcmp(forced, name) == 0; }
+
 void wk_set_trace(wk_trace_fn fn, void *ctx)
 {
     atomic_store(&trace_ctx, ctx);
@@ -294,7 +296,8 @@ static bool leaves_to_next(const wk_call *c, wk_status status)
 {
     if (forced[0])
         return false;
-    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && strcmp(c->impl->name, "miopen") == 0);
+    bool dnn = strcmp(c->impl->name, "miopen") == 0 || strcmp(c->impl->name, "cudnn") == 0;
+    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && dnn);
 }
 
 /* Runs c->impl, or the next in the list that takes the call; none has written to an input. */

@@ -139,6 +139,9 @@ wk_tensor *wk_call_run1(wk_call *c);
 /* The same for several outputs: each goes to its place (NULL on failure); a place that is NULL is not wanted. */
 wk_status wk_call_run_into(wk_call *c, wk_tensor **const *places, int n);
 
+/* Whether the caller asked for the implementation of this name: one that would leave a call to a faster one takes it then. */
+bool wk_impl_wanted(const char *name);
+
 /* An op by name; NULL when there is none. */
 const wk_op *wk_op_find(const char *name);
 /* Ops in the order of the table. */

@@ -1,6 +1,6 @@
 /* families.c: every family's kernels in one list; the libraries both makers' sides can use. */
 #include "blas.h"
-#include "cuda/cuda_libs.h"
+#include "cuda/cudnn_plan.h"
 #include "families.h"
 #include "library.h"
 #include "driver.h"
@@ -15,8 +15,9 @@ const wk_impl *const wk_gpu_families[] = {
 
 wk_library *const *wk_libraries(void)
 {
-    static wk_library *const libraries[] = {
-        &wk_lib_hip, &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_miopen, &wk_lib_cuda, &wk_lib_nvrtc, &wk_lib_cublas, NULL};
+    static wk_library *const libraries[] = {&wk_lib_hip,    &wk_lib_hiprtc, &wk_lib_rocblas,
+                                            &wk_lib_miopen, &wk_lib_cuda,   &wk_lib_nvrtc,
+                                            &wk_lib_cublas, &wk_lib_cudnn,  NULL};
     const char *why;
     wk_rocm_driver(&why);
     wk_cuda_driver(&why);
@@ -25,5 +26,6 @@ wk_library *const *wk_libraries(void)
     wk_rocblas.load();
     wk_miopen_load();
     wk_cublas.load();
+    wk_cudnn_load();
     return libraries;
 }

@@ -35,4 +35,18 @@ WK_MIOPEN_FIRST(X)
 WK_MIOPEN_BEHIND(X)
 #undef X
 
+/* By cuDNN, likewise. */
+/* clang-format off */
+#define WK_CUDNN_FIRST(F) \
+    F(attention) \
+    F(conv) \
+    F(rnn)
+#define WK_CUDNN_BEHIND(F)
+/* clang-format on */
+
+#define X(name) extern const wk_impl wk_cuda_impls_##name[];
+WK_CUDNN_FIRST(X)
+WK_CUDNN_BEHIND(X)
+#undef X
+
 #endif
