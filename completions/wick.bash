@@ -23,9 +23,9 @@ _wick() {
     --device) words=$(_wick_devices "$wick") ;;
     --op) words=$("$wick" ops --names 2>/dev/null) ;;
     --dtype) words='f32 f16 bf16 f64 u8 u32 i64 i32 i16' ;;
-    --impl) words='simd ref' ;;
+    --impl) words='simd ref kernel rocblas miopen cublas cudnn' ;;
     --filter) words=$("$wick" bench --list 2>/dev/null) ;;
-    --batch | --report | --against)
+    --batch | --report | --against | --html)
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
@@ -42,7 +42,7 @@ _wick() {
     fi
     case $command in
     info) words='--json --help' ;;
-    ops) words="$("$wick" ops --names 2>/dev/null) --json --names --help" ;;
+    ops) words="$("$wick" ops --names 2>/dev/null) --json --names --device --help" ;;
     op)
         if [[ $current == -* ]]; then
             words='--device --impl --threads --batch --help'
@@ -54,8 +54,8 @@ _wick() {
             words=$(_wick_params "$wick" "${COMP_WORDS[2]}")
         fi
         ;;
-    check) words='--device --op --impl --dtype --save --tolerance --json --report --help' ;;
-    bench) words='--device --filter --impl --against --seconds --json --list --help' ;;
+    check) words='--device --op --impl --dtype --quick --save --tolerance --deny --json --report --help' ;;
+    bench) words='--device --filter --impl --against --seconds --json --html --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'

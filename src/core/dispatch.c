@@ -4,6 +4,8 @@
 #include <time.h>
 #include "families.h"
 #include "scope.h"
+#include "verify/deny.h"
+#include "verify/verify.h"
 #include "wick/ops.h"
 
 static _Thread_local const char *last_impl = "";
@@ -22,7 +24,7 @@ wk_status wk_force_impl(const char *name)
     return WK_OK;
 }
 
-bool wk_impl_wanted(const char *name) { return strcmp(forced, name) == 0; }
+const char *wk_forced_impl(void) { return forced; }
 
 void wk_set_trace(wk_trace_fn fn, void *ctx)
 {
@@ -254,6 +256,12 @@ static wk_status make_outputs(wk_call *c)
 
 /* ---- choosing ---- */
 
+const char *wk_call_refusal(const wk_call *c, const wk_impl *impl)
+{
+    const char *reason = impl->refuse ? impl->refuse(c) : NULL;
+    return reason ? reason : wk_denied(c, impl) ? "it is on the deny-list" : NULL;
+}
+
 /* The first implementation from `from` on, of that name where one is given, that takes the call; NULL, with the last
  * reason, when none does. */
 static const wk_impl *pick_named(const wk_call *c, int from, const char *name, const char **reason)
@@ -262,7 +270,7 @@ static const wk_impl *pick_named(const wk_call *c, int from, const char *name, c
     for (int i = from; i < WK_MAX_IMPLS && list[i]; i++) {
         if (name[0] && strcmp(name, list[i]->name) != 0)
             continue;
-        *reason = list[i]->refuse ? list[i]->refuse(c) : NULL;
+        *reason = wk_call_refusal(c, list[i]);
         if (!*reason)
             return list[i];
     }
@@ -296,8 +304,7 @@ static bool leaves_to_next(const wk_call *c, wk_status status)
 {
     if (forced[0])
         return false;
-    bool dnn = strcmp(c->impl->name, "miopen") == 0 || strcmp(c->impl->name, "cudnn") == 0;
-    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && dnn);
+    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && wk_impl_is_vendor(c->impl->name));
 }
 
 /* Runs c->impl, or the next in the list that takes the call; none has written to an input. */
@@ -329,7 +336,7 @@ static wk_status run_impl(wk_call *c)
     struct timespec t0 = {0}, t1;
     if (trace)
         clock_gettime(CLOCK_MONOTONIC, &t0);
-    wk_status status = run_or_next(c);
+    wk_status status = wk_verify_wanted(c) ? wk_verify_run(c, run_or_next) : run_or_next(c);
     last_impl = c->impl->name; /* said last: an implementation may run other ops on the way */
     if (trace) {
         clock_gettime(CLOCK_MONOTONIC, &t1);
@@ -389,10 +396,15 @@ static wk_status run_with_outputs(wk_call *c)
     return WK_OK;
 }
 
-static wk_status run_checked(wk_call *c)
+wk_status wk_call_check(wk_call *c)
 {
     WK_TRY(check_slots(c));
-    WK_TRY(c->op->infer(c));
+    return c->op->infer(c);
+}
+
+static wk_status run_checked(wk_call *c)
+{
+    WK_TRY(wk_call_check(c));
     return run_with_outputs(c);
 }
 

@@ -220,6 +220,16 @@ static wk_status plan_of(const wk_stream *s, const wk_cudnn_call *d, wk_cudnn_pl
                : wk_fail(WK_ERR_UNSUPPORTED, "%s: cuDNN: %s", s->gpu->base.name, p->trouble);
 }
 
+static void detach(wk_stream *s)
+{
+    keeper *k = s->dnn;
+    pthread_mutex_lock(&s->dnn_lock);
+    if (k->handle && s != s->gpu->stream)
+        wk_cudnn.cudnnSetStream(k->handle, s->gpu->stream->handle);
+    k->stream = NULL;
+    pthread_mutex_unlock(&s->dnn_lock);
+}
+
 static wk_status open_handle(const wk_gpu *g, wk_stream *s)
 {
     keeper *k = s->dnn;
@@ -229,13 +239,14 @@ static wk_status open_handle(const wk_gpu *g, wk_stream *s)
             return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
         *k = (keeper){0};
         s->dnn = k;
+        s->dnn_detach = detach;
     }
     if (k->handle && k->stream == s->handle)
         return WK_OK;
     cudnnStatus_t status = k->handle ? CUDNN_STATUS_SUCCESS : wk_cudnn.cudnnCreate(&k->handle);
     if (status == CUDNN_STATUS_SUCCESS)
         status = wk_cudnn.cudnnSetStream(k->handle, s->handle);
-    k->stream = s->handle;
+    k->stream = status == CUDNN_STATUS_SUCCESS ? s->handle : NULL;
     return status == CUDNN_STATUS_SUCCESS ? WK_OK : fail(g, "opening it", status);
 }
 
@@ -253,49 +264,6 @@ static wk_status get_workspace(const wk_call *c, size_t bytes, void **workspace)
     wk_error_clear();
     return wk_fail(WK_ERR_UNSUPPORTED, "%s: cuDNN: no memory for a workspace of %zu bytes", c->device->name,
                    bytes);
-}
-
-/* ---- search ---- */
-
-/* Microseconds of a run of the plan as it is, the least of a few; 0 when it does not run. */
-static double time_run(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *d, const wk_cudnn_plan *p)
-{
-    enum { RUNS = 8 };
-    keeper *k = s->dnn;
-    void *workspace = NULL, *event[2] = {0};
-    float best = 0, ms = 0;
-    bool good = get_workspace(d->call, p->workspace, &workspace) == WK_OK &&
-                g->driver->event_new(&event[0], true) == 0 && g->driver->event_new(&event[1], true) == 0 &&
-                d->run(k->handle, p, workspace, d->data) == CUDNN_STATUS_SUCCESS;
-    for (int i = 0; good && i < RUNS; i++) {
-        good = g->driver->event_record(event[0], s->handle) == 0 &&
-               d->run(k->handle, p, workspace, d->data) == CUDNN_STATUS_SUCCESS &&
-               g->driver->event_record(event[1], s->handle) == 0 && g->driver->event_sync(event[1]) == 0 &&
-               g->driver->event_ms(&ms, event[0], event[1]) == 0;
-        best = i == 0 || ms < best ? ms : best;
-    }
-    for (int i = 0; i < 2; i++) {
-        if (event[i])
-            g->driver->event_free(event[i]);
-    }
-    wk_error_clear();
-    return good ? (double)best * 1e3 : 0;
-}
-
-/* Times the engines that would do on the call's own memory and keeps the fastest. */
-static void search(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *d, wk_cudnn_plan *p)
-{
-    keeper *k = s->dnn;
-    int best = p->config;
-    double least = 0;
-    for (int i = 0; i < p->n_configs; i++) {
-        double us = wk_cudnn_use(k->handle, p, i) ? time_run(g, s, d, p) : 0;
-        if (us > 0 && (least == 0 || us < least)) {
-            least = us;
-            best = i;
-        }
-    }
-    wk_cudnn_use(k->handle, p, best);
 }
 
 static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *d)

@@ -61,7 +61,7 @@ static const char *refuse_slower(const wk_call *c)
 {
     wk_conv_geometry g;
     const char *why = refuse(c);
-    if (why || wk_impl_wanted("cudnn"))
+    if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
         return why;
     bool slower = wk_conv_geometry_of(c, &g) == WK_OK && each_channel_alone(&g) && wk_bytes(c->dtype) > 2;
     return slower ? "wick's kernel is faster" : NULL;

@@ -1,4 +1,5 @@
 /* families.c: every family's kernels in one list; the libraries both makers' sides can use. */
+#include <strings.h>
 #include "blas.h"
 #include "cuda/cudnn_plan.h"
 #include "families.h"
@@ -13,11 +14,12 @@ const wk_impl *const wk_gpu_families[] = {
 #undef X
         NULL};
 
+static wk_library *const libraries[] = {&wk_lib_hip,    &wk_lib_hiprtc, &wk_lib_rocblas,
+                                        &wk_lib_miopen, &wk_lib_cuda,   &wk_lib_nvrtc,
+                                        &wk_lib_cublas, &wk_lib_cudnn,  NULL};
+
 wk_library *const *wk_libraries(void)
 {
-    static wk_library *const libraries[] = {&wk_lib_hip,    &wk_lib_hiprtc, &wk_lib_rocblas,
-                                            &wk_lib_miopen, &wk_lib_cuda,   &wk_lib_nvrtc,
-                                            &wk_lib_cublas, &wk_lib_cudnn,  NULL};
     const char *why;
     wk_rocm_driver(&why);
     wk_cuda_driver(&why);
@@ -28,4 +30,14 @@ wk_library *const *wk_libraries(void)
     wk_cublas.load();
     wk_cudnn_load();
     return libraries;
+}
+
+/* Implementations have the names of their libraries, without lib and in small letters. */
+const char *wk_library_version(const char *impl)
+{
+    for (wk_library *const *l = libraries; *l; l++) {
+        if (strcasecmp((*l)->name + 3, impl) == 0)
+            return (*l)->version;
+    }
+    return "";
 }

@@ -2,6 +2,7 @@
 #ifndef WK_GPU_RUNTIME_H
 #define WK_GPU_RUNTIME_H
 
+#include "core/folder.h"
 #include "gpu.h"
 #include "plan.h"
 #include "wick/stream.h"
@@ -27,7 +28,8 @@ struct wk_stream {
     void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
     void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
-    void *dnn; /* the same of MIOpen or cuDNN, with what it keeps from call to call */
+    void *dnn;                       /* the same of MIOpen or cuDNN, with what it keeps from call to call */
+    void (*dnn_detach)(wk_stream *); /* the stream is about to go: the handle lets go of it */
     pthread_mutex_t dnn_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
@@ -101,12 +103,6 @@ void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key,
 /* Keeps it; a full or read-only disk is told to the log and otherwise ignored. */
 void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key, const void *code,
                     size_t bytes);
-
-/* Where wick keeps things between runs, without a slash at its end; returns its length, 0 when there is no place. */
-size_t wk_cache_folder(char *path, size_t room);
-
-/* mkdir -p of what comes before the last slash. */
-void wk_make_folders(char *path);
 
 /* The code object of one instance for an architecture, from wk_alloc: out of a pack, out of the cache, or compiled. */
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,

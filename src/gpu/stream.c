@@ -131,6 +131,8 @@ void wk_stream_drop(wk_stream *s)
     g->driver->enter(g->context);
     g->driver->stream_sync(s->handle);
     wk_blas_detach(s);
+    if (s->dnn)
+        s->dnn_detach(s);
     wk_arena_move(s, g->stream);
     if (!s->foreign)
         g->driver->stream_free(s->handle);

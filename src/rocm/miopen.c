@@ -252,6 +252,17 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
     return p->status == miopenStatusSuccess ? WK_OK : fail(g, "setting up", p->status);
 }
 
+/* As with rocBLAS, which MIOpen's handle has one of inside. */
+static void detach(wk_stream *s)
+{
+    wk_dnn *dnn = s->dnn;
+    pthread_mutex_lock(&s->dnn_lock);
+    if (dnn->handle && s != s->gpu->stream)
+        wk_miopen.miopenSetStream(dnn->handle, s->gpu->stream->handle);
+    dnn->stream = NULL;
+    pthread_mutex_unlock(&s->dnn_lock);
+}
+
 static wk_status open_handle(const wk_gpu *g, wk_stream *s)
 {
     wk_dnn *dnn = s->dnn;
@@ -261,12 +272,13 @@ static wk_status open_handle(const wk_gpu *g, wk_stream *s)
             return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
         *dnn = (wk_dnn){0};
         s->dnn = dnn;
+        s->dnn_detach = detach;
     }
     if (dnn->handle && dnn->stream == s->handle)
         return WK_OK;
     miopenStatus_t status = dnn->handle ? wk_miopen.miopenSetStream(dnn->handle, s->handle)
                                         : wk_miopen.miopenCreateWithStream(&dnn->handle, s->handle);
-    dnn->stream = s->handle;
+    dnn->stream = status == miopenStatusSuccess ? s->handle : NULL;
     return status == miopenStatusSuccess ? WK_OK : fail(g, "opening it", status);
 }
 
