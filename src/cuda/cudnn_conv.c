@@ -22,6 +22,7 @@ typedef struct {
     bool channels_last, fast;
     int64_t channels; /* of the image and the weights, filled up to that; 0: as they are */
     int align;        /* bytes that all pointers are a multiple of */
+    int number;       /* of the configuration to take; 0: the first that works */
     int64_t shape[TENSORS][5], strides[TENSORS][5];
     void *data[TENSORS];
 } work;
@@ -92,7 +93,7 @@ static cudnnBackendDescriptor_t describe_window(wk_cudnn_plan *p, const work *w)
     return d;
 }
 
-static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
+static void build_graph(wk_cudnn_plan *p, const work *w)
 {
     static const struct {
         cudnnBackendDescriptorType_t type;
@@ -119,7 +120,6 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
                      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
     };
-    const work *w = data;
     const double one64 = 1, zero64 = 0;
     const float one = 1, zero = 0;
     bool wide = w->dtype == WK_F64;
@@ -139,7 +139,19 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
     wk_cudnn_set(p, op, ops[w->way].beta, real, 1, wide ? (const void *)&zero64 : &zero);
     wk_cudnn_set_descriptor(p, op, ops[w->way].window, window);
     wk_cudnn_add(p, op, "the operation");
-    wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.true_f32 = w->dtype == WK_F32 && !w->fast});
+}
+
+static wk_cudnn_rules rules_of(const work *w)
+{
+    return (wk_cudnn_rules){.true_f32 = w->dtype == WK_F32 && !w->fast, .number = w->number};
+}
+
+static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
+{
+    const work *w = data;
+    wk_cudnn_rules rules = rules_of(w);
+    build_graph(p, w);
+    wk_cudnn_choose(handle, p, &rules);
 }
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -232,6 +244,7 @@ static void fill_key(wk_cudnn_call *d, const work *w)
     wk_cudnn_key_add(d, w->align);
     wk_cudnn_key_add(d, w->channels_last);
     wk_cudnn_key_add(d, w->fast);
+    wk_cudnn_key_add(d, w->number);
     for (int i = 0; i < TENSORS; i++)
         wk_cudnn_key_shape(d, w->dims + 2, w->shape[i]);
     wk_cudnn_key_shape(d, 3, w->g.stride);
@@ -269,36 +282,52 @@ static wk_status find_data(const wk_call *c, work *w, int *made)
     return w->data[second] ? WK_OK : wk_error_status();
 }
 
+/* The variants of a call: every configuration in both orders. */
+static uint64_t variant_of(bool channels_last, int config)
+{
+    return 1 + (uint64_t)config + (channels_last ? WK_CUDNN_CONFIGS : 0);
+}
+
 /* A product over pixels and a convolution of each channel by itself need no other order. The tensor cores take channels
  * by eights. */
-static void choose_layout(work *w)
+static void choose_layout(work *w, uint64_t variant)
 {
     const wk_conv_geometry *g = &w->g;
     bool product = g->kernel[0] * g->kernel[1] * g->kernel[2] == 1;
     w->channels_last = wk_bytes(w->dtype) == 2 && !product && !each_channel_alone(g);
+    if (variant) {
+        w->channels_last = variant > WK_CUDNN_CONFIGS;
+        w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
+    }
     if (w->channels_last && w->way == MAP && g->groups == 1 && g->image_channels % 8)
         w->channels = (g->image_channels + 7) / 8 * 8;
 }
 
+static wk_status start(const wk_call *c, work *w, uint64_t variant)
+{
+    *w =
+        (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST, .align = 16};
+    WK_TRY(wk_conv_geometry_of(c, &w->g));
+    w->way = way_of(&w->g);
+    choose_layout(w, variant);
+    fill_shapes(w, c->in[0]->rank - 2);
+    return WK_OK;
+}
+
 static wk_status run(wk_call *c)
 {
-    work w = {.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST, .align = 16};
+    work w;
     int made;
-    WK_TRY(wk_conv_geometry_of(c, &w.g));
-    w.way = way_of(&w.g);
-    choose_layout(&w);
-    fill_shapes(&w, c->in[0]->rank - 2);
+    WK_TRY(start(c, &w, c->variant));
     WK_TRY(find_data(c, &w, &made));
     wk_tensor result = w.channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
-    if (wk_is_packed(&result)) {
-        w.data[made] = wk_ptr(&result);
-    } else {
+    if (!wk_is_packed(&result)) {
         wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result.rank, result.shape);
         if (!temporary)
             return wk_error_status();
-        w.data[made] = wk_ptr(temporary);
         result = wk_tensor_local(temporary);
     }
+    w.data[made] = wk_ptr(&result);
     for (int i = 0; i < TENSORS; i++) {
         while ((size_t)w.data[i] % (size_t)w.align)
             w.align /= 2;
@@ -328,6 +357,58 @@ static wk_status run_weight(wk_call *c)
             return rest.impl->run(&rest);
     }
     return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: no kernel for the bias's gradient");
+}
+
+/* ---- search ---- */
+
+typedef struct {
+    work w;
+    size_t workspace; /* the most that may be used */
+    uint64_t *list;
+    int room, *n;
+} hunt;
+
+static void set_up_search(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
+{
+    const hunt *s = data;
+    wk_cudnn_rules rules = rules_of(&s->w);
+    build_graph(p, &s->w);
+    wk_cudnn_list(handle, p, &rules);
+}
+
+static cudnnStatus_t search(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const hunt *s = data;
+    wk_cudnn_plan tried = *p;
+    (void)workspace;
+    for (int i = 0; i < p->n_configs && *s->n < s->room; i++) {
+        if (wk_cudnn_use(handle, &tried, i) && tried.workspace <= s->workspace)
+            s->list[(*s->n)++] = variant_of(s->w.channels_last, i);
+    }
+    if (tried.execution)
+        wk_cudnn.cudnnBackendDestroyDescriptor(tried.execution);
+    return CUDNN_STATUS_SUCCESS;
+}
+
+/* Half of the places for each order; f32 and f64 have one. */
+int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    int n = 0;
+    bool both = wk_bytes(c->dtype) == 2;
+    if (c->impl->refuse != refuse_slower || !c->out[0])
+        return 0;
+    for (int last = both; last >= 0; last--) {
+        hunt s = {.workspace = workspace, .list = list, .room = last ? room / 2 : room, .n = &n};
+        if (start(c, &s.w, variant_of(last, 0)) != WK_OK)
+            break;
+        s.w.number = 0;
+        wk_cudnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
+        fill_key(&d, &s.w);
+        wk_cudnn_key_add(&d, -1); /* no plan that runs */
+        if (wk_cudnn_run(&d) != WK_OK)
+            wk_error_clear();
+    }
+    return n;
 }
 
 #define ROWS(name) \

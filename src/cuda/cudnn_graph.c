@@ -208,26 +208,41 @@ static void find_kernels(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, int64
     p->kernels = made;
 }
 
-void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
+static cudnnBackendDescriptor_t finish_graph(cudnnHandle_t handle, wk_cudnn_plan *p,
+                                             const wk_cudnn_rules *rules)
 {
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+    enum { KNOWS_FORMS = 90500 };
     cudnnBackendDescriptor_t graph = wk_cudnn_new(p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "a graph");
-    bool yes = true;
-    int tried = 0;
+    bool shared = rules->form && p->kept && wk_cudnn.cudnnGetVersion() >= KNOWS_FORMS;
     wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, p->n_ops, p->ops);
     wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    enum { KNOWS_FORMS = 90500 };
-    bool shared = rules->form && p->kept && wk_cudnn.cudnnGetVersion() >= KNOWS_FORMS;
     if (shared)
         wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, CUDNN_TYPE_BOOLEAN, 1,
-                     &yes);
+                     &shared);
     wk_cudnn_finish(p, graph, "the graph");
     if (shared)
         find_kernels(p, graph, rules->form);
-    for (size_t m = 0; p->status == CUDNN_STATUS_SUCCESS && m < sizeof modes / sizeof *modes; m++) {
+    return graph;
+}
+
+static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
+enum { MODES = sizeof modes / sizeof *modes };
+
+void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
+{
+    cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);
+    for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++)
+        ask(p, graph, modes[m], rules);
+}
+
+void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
+{
+    cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);
+    int tried = 0;
+    for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
         ask(p, graph, modes[m], rules);
         for (; tried < p->n_configs; tried++) {
-            if (wk_cudnn_use(handle, p, tried))
+            if ((!rules->number || tried == rules->number - 1) && wk_cudnn_use(handle, p, tried))
                 return;
         }
     }

@@ -126,8 +126,11 @@ cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_ten
 typedef struct {
     bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
     int64_t form;  /* graphs of the same form share their kernels; 0: they do not */
+    int number;    /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
-/* The graph is complete: chooses an engine. */
+/* The graph is complete: asks for configurations, all there are. */
+void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
+/* The same, until one works out. */
 void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
 /* Makes configuration i the one that runs; false, with the plan as it was, where it does not work out. */
 bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i);

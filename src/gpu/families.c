@@ -41,3 +41,10 @@ const char *wk_library_version(const char *impl)
     }
     return "";
 }
+
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    if (strcmp(c->impl->name, "miopen") == 0)
+        return wk_miopen_variants(c, workspace, list, room);
+    return strcmp(c->impl->name, "cudnn") == 0 ? wk_cudnn_variants(c, workspace, list, room) : 0;
+}

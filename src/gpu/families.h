@@ -49,4 +49,9 @@ WK_CUDNN_FIRST(X)
 WK_CUDNN_BEHIND(X)
 #undef X
 
+/* The ways a library has for a call beside its usual one; see wk_device_table. */
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_miopen_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+
 #endif

@@ -26,6 +26,11 @@ typedef struct miopenActivationDescriptor *miopenActivationDescriptor_t;
 typedef struct miopenReduceTensorDescriptor *miopenReduceTensorDescriptor_t;
 typedef struct miopenRNNDescriptor *miopenRNNDescriptor_t;
 typedef struct {
+    miopenConvAlgorithm_t fwd_algo;
+    float time;
+    size_t memory;
+} miopenConvAlgoPerf_t;
+typedef struct {
     float time;
     size_t workspace_size;
     uint64_t solution_id;
@@ -80,6 +85,30 @@ typedef struct {
     X(miopenStatus_t, miopenConvolutionBackwardWeightsImmediate, \
       (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, void *, size_t, uint64_t))
+
+/* the search for convolutions */
+#define WK_MIOPEN_FIND_CALLS(X) \
+    X(miopenStatus_t, miopenConvolutionForwardGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionForwardAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool)) \
+    X(miopenStatus_t, miopenConvolutionBackwardDataGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionBackwardDataAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool)) \
+    X(miopenStatus_t, miopenConvolutionBackwardWeightsGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionBackwardWeightsAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool))
 
 /* pooling */
 #define WK_MIOPEN_POOL_CALLS(X) \
@@ -189,6 +218,7 @@ typedef struct {
 #define WK_MIOPEN_CALLS(X) \
     WK_MIOPEN_CORE_CALLS(X) \
     WK_MIOPEN_CONV_CALLS(X) \
+    WK_MIOPEN_FIND_CALLS(X) \
     WK_MIOPEN_POOL_CALLS(X) \
     WK_MIOPEN_NORM_CALLS(X) \
     WK_MIOPEN_MAP_CALLS(X) \
