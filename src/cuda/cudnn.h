@@ -10,10 +10,14 @@ typedef int cudnnStatus_t, cudnnDataType_t, cudnnBackendDescriptorType_t, cudnnB
     cudnnBackendAttributeType_t, cudnnBackendHeurMode_t, cudnnBackendNumericalNote_t, cudnnPointwiseMode_t,
     cudnnReduceTensorOp_t, cudnnConvolutionMode_t, cudnnMathType_t, cudnnRNNAlgo_t, cudnnRNNMode_t,
     cudnnRNNBiasMode_t, cudnnDirectionMode_t, cudnnRNNInputMode_t, cudnnRNNDataLayout_t, cudnnForwardMode_t,
-    cudnnWgradMode_t;
+    cudnnWgradMode_t, cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t, cudnnPoolingMode_t, cudnnNanPropagation_t,
+    cudnnActivationMode_t, cudnnBatchNormMode_t, cudnnLRNMode_t;
 typedef void *cudnnBackendDescriptor_t;
 typedef struct cudnnTensorStruct *cudnnTensorDescriptor_t;
 typedef struct cudnnDropoutStruct *cudnnDropoutDescriptor_t;
+typedef struct cudnnPoolingStruct *cudnnPoolingDescriptor_t;
+typedef struct cudnnActivationStruct *cudnnActivationDescriptor_t;
+typedef struct cudnnLRNStruct *cudnnLRNDescriptor_t;
 typedef struct cudnnRNNStruct *cudnnRNNDescriptor_t;
 typedef struct cudnnRNNDataStruct *cudnnRNNDataDescriptor_t;
 typedef struct cudnnContext *cudnnHandle_t;
@@ -45,6 +49,59 @@ typedef struct CUstream_st *cudaStream_t;
     X(cudnnStatus_t, cudnnDestroyTensorDescriptor, (cudnnTensorDescriptor_t)) \
     X(cudnnStatus_t, cudnnSetTensorNdDescriptor, \
       (cudnnTensorDescriptor_t, cudnnDataType_t, int, const int[], const int[])) \
+    X(cudnnStatus_t, cudnnSoftmaxForward, \
+      (cudnnHandle_t, cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t, const void *, \
+       const cudnnTensorDescriptor_t, const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnSoftmaxBackward, \
+      (cudnnHandle_t, cudnnSoftmaxAlgorithm_t, cudnnSoftmaxMode_t, const void *, \
+       const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, const void *, \
+       const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnCreatePoolingDescriptor, (cudnnPoolingDescriptor_t *)) \
+    X(cudnnStatus_t, cudnnDestroyPoolingDescriptor, (cudnnPoolingDescriptor_t)) \
+    X(cudnnStatus_t, cudnnSetPoolingNdDescriptor, \
+      (cudnnPoolingDescriptor_t, const cudnnPoolingMode_t, const cudnnNanPropagation_t, int, const int[], \
+       const int[], const int[])) \
+    X(cudnnStatus_t, cudnnPoolingForward, \
+      (cudnnHandle_t, const cudnnPoolingDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnPoolingBackward, \
+      (cudnnHandle_t, const cudnnPoolingDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnCreateActivationDescriptor, (cudnnActivationDescriptor_t *)) \
+    X(cudnnStatus_t, cudnnDestroyActivationDescriptor, (cudnnActivationDescriptor_t)) \
+    X(cudnnStatus_t, cudnnSetActivationDescriptor, \
+      (cudnnActivationDescriptor_t, cudnnActivationMode_t, cudnnNanPropagation_t, double)) \
+    X(cudnnStatus_t, cudnnActivationForward, \
+      (cudnnHandle_t, cudnnActivationDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnActivationBackward, \
+      (cudnnHandle_t, cudnnActivationDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnCreateLRNDescriptor, (cudnnLRNDescriptor_t *)) \
+    X(cudnnStatus_t, cudnnDestroyLRNDescriptor, (cudnnLRNDescriptor_t)) \
+    X(cudnnStatus_t, cudnnSetLRNDescriptor, (cudnnLRNDescriptor_t, unsigned, double, double, double)) \
+    X(cudnnStatus_t, cudnnLRNCrossChannelForward, \
+      (cudnnHandle_t, cudnnLRNDescriptor_t, cudnnLRNMode_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnLRNCrossChannelBackward, \
+      (cudnnHandle_t, cudnnLRNDescriptor_t, cudnnLRNMode_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
+    X(cudnnStatus_t, cudnnBatchNormalizationForwardTraining, \
+      (cudnnHandle_t, cudnnBatchNormMode_t, const void *, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const cudnnTensorDescriptor_t, void *, const cudnnTensorDescriptor_t, const void *, \
+       const void *, double, void *, void *, double, void *, void *)) \
+    X(cudnnStatus_t, cudnnBatchNormalizationForwardInference, \
+      (cudnnHandle_t, cudnnBatchNormMode_t, const void *, const void *, const cudnnTensorDescriptor_t, \
+       const void *, const cudnnTensorDescriptor_t, void *, const cudnnTensorDescriptor_t, const void *, \
+       const void *, const void *, const void *, double)) \
+    X(cudnnStatus_t, cudnnBatchNormalizationBackward, \
+      (cudnnHandle_t, cudnnBatchNormMode_t, const void *, const void *, const void *, const void *, \
+       const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, const void *, \
+       const cudnnTensorDescriptor_t, void *, const cudnnTensorDescriptor_t, const void *, void *, void *, \
+       double, const void *, const void *)) \
     X(cudnnStatus_t, cudnnCreateDropoutDescriptor, (cudnnDropoutDescriptor_t *)) \
     X(cudnnStatus_t, cudnnDestroyDropoutDescriptor, (cudnnDropoutDescriptor_t)) \
     X(cudnnStatus_t, cudnnSetDropoutDescriptor, \
@@ -115,6 +172,22 @@ typedef struct CUstream_st *cudaStream_t;
     X(CUDNN_POINTWISE_CMP_GE, 303) \
     X(CUDNN_POINTWISE_GEN_INDEX, 501) \
     X(CUDNN_POINTWISE_BINARY_SELECT, 601) \
+    X(CUDNN_SOFTMAX_FAST, 0) \
+    X(CUDNN_SOFTMAX_ACCURATE, 1) \
+    X(CUDNN_SOFTMAX_LOG, 2) \
+    X(CUDNN_SOFTMAX_MODE_CHANNEL, 1) \
+    X(CUDNN_POOLING_MAX, 0) \
+    X(CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, 1) \
+    X(CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING, 2) \
+    X(CUDNN_PROPAGATE_NAN, 1) \
+    X(CUDNN_ACTIVATION_SIGMOID, 0) \
+    X(CUDNN_ACTIVATION_RELU, 1) \
+    X(CUDNN_ACTIVATION_TANH, 2) \
+    X(CUDNN_ACTIVATION_CLIPPED_RELU, 3) \
+    X(CUDNN_ACTIVATION_ELU, 4) \
+    X(CUDNN_LRN_CROSS_CHANNEL_DIM1, 0) \
+    X(CUDNN_BATCHNORM_PER_ACTIVATION, 0) \
+    X(CUDNN_BATCHNORM_SPATIAL, 1) \
     X(CUDNN_TENSOR_OP_MATH, 1) \
     X(CUDNN_FMA_MATH, 3) \
     X(CUDNN_RNN_ALGO_STANDARD, 0) \

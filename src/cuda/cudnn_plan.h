@@ -96,6 +96,14 @@ static inline cudnnDataType_t wk_cudnn_compute(wk_dtype dtype)
 /* Makes tensor i of the plan for an op that is no graph, packed; sizes below 2^31. */
 void wk_cudnn_packed(wk_cudnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape);
 
+/* alpha or beta for tensors of this dtype. */
+static inline const void *wk_cudnn_factor(wk_dtype dtype, bool one)
+{
+    static const float f[] = {0, 1};
+    static const double d[] = {0, 1};
+    return dtype == WK_F64 ? (const void *)&d[one] : (const void *)&f[one];
+}
+
 /* ---- graphs ----
  * After a step that failed the others do nothing: the plan's status is looked at once, at the end. */
 

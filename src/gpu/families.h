@@ -41,7 +41,12 @@ WK_MIOPEN_BEHIND(X)
     F(attention) \
     F(conv) \
     F(rnn)
-#define WK_CUDNN_BEHIND(F)
+#define WK_CUDNN_BEHIND(F) \
+    F(softmax) \
+    F(pool) \
+    F(unary) \
+    F(batch_norm) \
+    F(lrn)
 /* clang-format on */
 
 #define X(name) extern const wk_impl wk_cuda_impls_##name[];
