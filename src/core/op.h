@@ -110,6 +110,8 @@ struct wk_op {
     bool any_output; /* implementations write given outputs of any layout, not only packed ones */
     /* The name of tail input i into buf, or NULL when there are no more of them; see WK_TAIL. */
     const char *(*tail_name)(const void *params, int i, char *buf, size_t room);
+    /* Set where the op changes tensors of the tail: whether it gives tail input i anew. (Gradients give one of each.) */
+    bool (*tail_gives)(const void *params, int i);
     /* By convention NAME_backward is the gradient: its inputs carry the names of NAME's inputs and outputs, its
      * outputs those of the inputs with a d in front. */
     const char *const *samples; /* calls that must be right, see sample.h; NULL-terminated */
@@ -128,7 +130,9 @@ struct wk_call {
     int n_tail;
     unsigned want;              /* bit i: output i, if it may be left out, is asked for */
     wk_tensor *out[WK_MAX_OUT]; /* given: written into (the _into forms); else made */
-    wk_tensor **tail_out; /* for ops with a gradient per tail input: n_tail places, NULL when not asked for */
+    /* For ops with an output per tail input, n_tail places; NULL when not asked for. What is there is written into: it
+     * is the input itself, packed. */
+    wk_tensor **tail_out;
     /* Filled on the way: */
     wk_dtype dtype; /* of the first slot with neither set nor flag */
     wk_device *device;

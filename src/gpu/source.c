@@ -29,6 +29,7 @@
     X(expr_h, "expr.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
+    X(index_sum_h, "index_sum.h") \
     X(loss_h, "loss.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
@@ -62,6 +63,7 @@
     X(depthwise_hip, "depthwise.hip") \
     X(expr_hip, "expr.hip") \
     X(index_hip, "index.hip") \
+    X(index_lines_hip, "index_lines.hip") \
     X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \

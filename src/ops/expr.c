@@ -86,7 +86,7 @@ SAMPLES(expr_samples, "text=gelu(a*b+c)*d a=T[4,5] b=T[4,5] c=T[5] d=T[4,5]",
         "text=clamp(x,-1,0.5)*leaky_relu(x)+leaky_relu(x,0.2) x=T[33]",
         "text=elu(x)+elu(x,0.5)+power(y,1,0.5,2)+powf(y,1.5)+affine(x,2,-1) x=T[33] y=T[33]:0.1..3",
         "text=minimum(maximum(a,b),c)/sqrt(sqr(a)+1) a=T[2,1,2,1,2,1,2,3] b=T[2,1,3] c=T[]",
-        "text=tanh(a)+sigmoid(b)+relu(c)+erf(d)+softplus(e)+mish(f)+abs(g)+sin(h) a=T[9] b=T[9] c=T[9] "
+        "text=tanh(a)*sigmoid(b)+relu(c)*erf(d)+softplus(e)*mish(f)+abs(g)*sin(h) a=T[9] b=T[9] c=T[9] "
         "d=T[9] e=T[9] "
         "f=T[9] g=T[9] h=T[9]",
         "text=pow(x,2)+log(x)+rsqrt(x)+recip(x)+floor(x)+ceil(x)+round(x)+sign(x) x=T[5,8]:0.1..4",
