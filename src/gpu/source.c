@@ -23,6 +23,7 @@
     X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
+    X(conv_end_h, "conv_end.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
