@@ -33,5 +33,8 @@ int run_error(void);
 
 /* ---- The models; argv[0] is "run NAME" ---- */
 int run_llama(int argc, char **argv);
+int run_bert(int argc, char **argv);
+int run_resnet(int argc, char **argv);
+int run_train(int argc, char **argv);
 
 #endif

@@ -7,7 +7,7 @@
 enum {
     WK_ORDER_DIGITS = 256,
     WK_ORDER_TILE = 4096, /* pairs of a block */
-    WK_ORDER_FEW = 8192,  /* that one block orders by itself */
+    WK_ORDER_FEW = 1 << 16, /* that blocks order by themselves, each a range of the keys */
 };
 
 typedef struct {
@@ -17,7 +17,10 @@ typedef struct {
     i64 n;
     u32 blocks;
     i32 shift;  /* of the digit in the key */
-    i32 passes; /* of the kernel that does all of them */
+    /* Few pairs: */
+    u32 *mid_keys, *mid_places;
+    u32 width;  /* keys of a block's range */
+    i32 passes; /* over it */
 } order_args;
 
 #endif
