@@ -4,6 +4,7 @@
 #include <string.h>
 #include "config.h"
 #include "file.h"
+#include "unicode.h"
 #include "wordpiece_text.h"
 
 enum { LONGEST_WORD = 100, WORD_BYTES = 4 * LONGEST_WORD, MAX_ID = 1 << 24 };
@@ -400,7 +401,7 @@ static void add_letter(word *w, uint32_t c)
     if (alone && w->n)
         end_word(w);
     if (w->n < LONGEST_WORD)
-        w->begin[w->n + 1] = (uint16_t)(w->begin[w->n] + wm_utf8_put(c, w->text + w->begin[w->n]));
+        w->begin[w->n + 1] = (uint16_t)(w->begin[w->n] + (size_t)wm_utf8_put(c, w->text + w->begin[w->n]));
     w->n += w->n <= LONGEST_WORD;
     if (alone)
         end_word(w);

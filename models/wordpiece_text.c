@@ -122,13 +122,3 @@ size_t wm_utf8_take(const char *text, size_t size, uint32_t *c)
     *c = good ? v : 0xFFFD;
     return good ? n : 1;
 }
-
-size_t wm_utf8_put(uint32_t c, char *out)
-{
-    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const uint8_t front[] = {0, 0, 0xC0, 0xE0, 0xF0};
-    for (size_t i = n - 1; i > 0; i--, c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3F));
-    out[0] = (char)(front[n] | c);
-    return n;
-}

@@ -19,7 +19,5 @@ bool wm_is_punctuation(uint32_t c);
 
 /* Takes a code point from UTF-8; 0xFFFD for bytes that are none. size is at least 1. Returns how many bytes. */
 size_t wm_utf8_take(const char *text, size_t size, uint32_t *c);
-/* Puts one as UTF-8: up to 4 bytes; returns how many. */
-size_t wm_utf8_put(uint32_t c, char *out);
 
 #endif

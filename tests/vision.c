@@ -13,6 +13,7 @@
 #include "resnet.h"
 #include "test.h"
 #include "wordpiece.h"
+#include "unicode.h"
 #include "wordpiece_text.h"
 
 static wk_device *device;
@@ -150,7 +151,7 @@ static void check_letters(const uint32_t *sums)
             int n = wm_text_plain(&(wm_text_rules){true, true, rules >> 1, rules & 1}, c, out);
             for (int i = 0; i < n; i++) {
                 char text[4];
-                hash = fnv(hash, text, wm_utf8_put(out[i], text));
+                hash = fnv(hash, text, (size_t)wm_utf8_put(out[i], text));
             }
         }
         test_check(hash == sums[rules], __FILE__, __LINE__, "letters, rules %d: another sum", rules);

@@ -79,7 +79,8 @@ static void unpack_rows(void *ctx, int64_t begin, int64_t end, void *scratch)
         char *dst = (char *)wk_ptr(u->y) + i * bytes;
         int64_t row = i;
         if (u->ids)
-            row = wk_load_i64(u->ids->dtype, (const char *)wk_ptr(u->ids) + i * (int64_t)wk_bytes(u->ids->dtype));
+            row = wk_load_i64(u->ids->dtype,
+                              (const char *)wk_ptr(u->ids) + i * (int64_t)wk_bytes(u->ids->dtype));
         if (row >= 0 && row < u->limit) {
             unpack_row(u, row, dst, scratch);
             continue;
@@ -134,7 +135,8 @@ static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
     for (int64_t j = begin; j < end; j++)
         for (int64_t i = 0; i < t->m; i += WK_QUANT_THIN) {
             int m = (int)least(WK_QUANT_THIN, t->m - i);
-            WK_ISA(wk_quant_dot)(t->q.format, t->q.data + j * t->q.pitch, t->q.blocks, t->x + i * t->k, t->k, m, part);
+            WK_ISA(wk_quant_dot)
+            (t->q.format, t->q.data + j * t->q.pitch, t->q.blocks, t->x + i * t->k, t->k, m, part);
             for (int r = 0; r < m; r++)
                 sums[(i + r) * width + j - begin] = part[r] + (t->bias ? t->bias[j] : 0);
         }
@@ -162,8 +164,8 @@ typedef struct {
 } packing;
 
 /* Rows [p, p + pn) of PACK_ROWS columns, from block b on, n blocks of which p is in the first. */
-static void pack_blocks(const packing *s, int64_t j, int64_t jn, int64_t b, int64_t n, int64_t skip, int64_t pn,
-                        char *dst, int64_t nr)
+static void pack_blocks(const packing *s, int64_t j, int64_t jn, int64_t b, int64_t n, int64_t skip,
+                        int64_t pn, char *dst, int64_t nr)
 {
     _Alignas(64) double buffer[PACK_ROWS * QUANT_BLOCK]; /* or floats */
     int64_t bytes = (int64_t)wk_compute_bytes(s->compute), pitch = n * s->q.info->block;
@@ -172,7 +174,8 @@ static void pack_blocks(const packing *s, int64_t j, int64_t jn, int64_t b, int6
     WK_ISA(wk_block_transpose)((size_t)bytes, (char *)buffer + skip * bytes, pitch, dst, nr, jn, pn, false);
 }
 
-static void pack_weights(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr, void *dst)
+static void pack_weights(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr,
+                         void *dst)
 {
     const packing *s = ctx;
     int64_t bytes = (int64_t)wk_compute_bytes(s->compute), block = s->q.info->block;
