@@ -255,6 +255,30 @@ static void check_pieces(wk_device *device)
     wm_llama_free(m);
 }
 
+/* Steps over the border of what one recording sees (256 keys on a GPU) give what the whole prompt gives. */
+static void check_buckets(wk_device *device)
+{
+    enum { FIRST = 251, N = 262 };
+    static uint32_t ids[N];
+    static float whole[MAX_VOCAB], stepped[MAX_VOCAB];
+    wm_llama_config c;
+    CHECK(wm_llama_named_config("tiny", &c));
+    wm_llama *m = wm_llama_random(&c, device, WK_F32, 4);
+    for (int i = 0; i < N; i++)
+        ids[i] = (uint32_t)(i * 31 % c.vocab);
+    last_logits(m, ids, N, 0, whole);
+    wm_llama_session *s = wm_llama_start(m, 1, 600);
+    wk_drop(wm_llama_prompt(s, 0, ids, FIRST, false));
+    for (int i = FIRST; i < N; i++)
+        CHECK(wm_llama_step(s, &ids[i]));
+    CHECK(wk_to_host(wm_llama_logits(s), stepped) == WK_OK);
+    for (int64_t i = 0; i < c.vocab; i++)
+        test_check(fabsf(whole[i] - stepped[i]) <= 1e-4f, __FILE__, __LINE__, "logit %lld: %g and %g",
+                   (long long)i, whole[i], stepped[i]);
+    wm_llama_end(s);
+    wm_llama_free(m);
+}
+
 /* Tokens come as often as their probabilities say, and none from outside of what top_k and top_p leave. */
 static void check_sampling(void)
 {
@@ -292,6 +316,7 @@ int main(int argc, char **argv)
             check_model(argv[i], device);
         for (size_t i = 0; argc < 3 && i < sizeof names / sizeof *names; i++)
             check_model(names[i], device);
+        check_buckets(device);
         if (strcmp(wk_device_name(device), "cpu") == 0) {
             check_pieces(device);
             check_sampling();
