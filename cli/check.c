@@ -4,14 +4,15 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "check/check.h"
-#include "check/replay.h"
+#include "verify/deny.h"
+#include "verify/replay.h"
 #include "args.h"
 #include "cli.h"
 #include "progress.h"
 
 static const char help[] =
     "usage: wick check [--device D] [--op NAME] [--impl I] [--dtype T] [--quick] [--save DIR]\n"
-    "                  [--tolerance F] [--json] [--report FILE]\n"
+    "                  [--tolerance F] [--deny] [--json] [--report FILE]\n"
     "\n"
     "Runs the samples of every op on a device, in every dtype and layout it takes, and compares the results "
     "with\n"
@@ -27,6 +28,10 @@ static const char help[] =
     "the\n"
     "                 `wick op` command that runs the call again\n"
     "  --tolerance F  allow F times the usual error\n"
+    "  --deny         a vendor's implementation that is wrong goes on this machine's deny-list (deny.txt in "
+    "the "
+    "cache\n"
+    "                 folder), which every program that uses wick honours\n"
     "  --json         one JSON object a line on standard output: op, impl, dtype, passed, failed, refused, "
     "worst\n"
     "  --report FILE  all of it with the machine's facts as one JSON document, to send along\n"
@@ -44,7 +49,7 @@ typedef struct {
     wk_device *device;
     arg_list ops;
     const char *impl, *save;
-    bool quick;
+    bool quick, deny;
     wk_dtype dtype; /* WK_DTYPE_COUNT: all */
     double tolerance;
     wk_text command; /* that runs the last failure again; empty without --save */
@@ -145,25 +150,10 @@ static void take(options *o, const wk_check_result *r, const char *what)
 
 /* ---- failing calls as `wick op` commands ---- */
 
-/* A word for the shell. */
-static void put_word(wk_text *text, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
-    if (*word && !word[strspn(word, plain)]) {
-        wk_text_add(text, " %s", word);
-        return;
-    }
-    wk_text_add(text, " '");
-    for (; *word; word++)
-        wk_text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
-    wk_text_add(text, "'");
-}
-
 /* Saves the failing call and keeps the command that runs it. */
 static void save_failure(void *ctx, const wk_check_result *r, const wk_call *call)
 {
     options *o = ctx;
-    const wk_op *op = call ? call->op : r->op;
     char in[1024], out[1024];
     bool any = false;
     const char *kind = r->impl[0] ? r->impl : strncmp(r->message, "gradient:", 9) == 0 ? "gradient" : "error";
@@ -176,13 +166,13 @@ static void save_failure(void *ctx, const wk_check_result *r, const wk_call *cal
         args_error();
         return;
     }
-    wk_text_add(&o->command, "wick op %s", op->name);
-    put_word(&o->command, any ? in : "-");
-    put_word(&o->command, out);
-    if (call)
-        wk_replay_params(&o->command, op, call->params);
-    else
-        wk_replay_words(&o->command, r->sample, r->dtype);
+    if (call) {
+        wk_replay_command(&o->command, call, any ? in : NULL, out, r->impl);
+        return;
+    }
+    wk_text_add(&o->command, "wick op %s -", r->op->name);
+    wk_replay_word(&o->command, out);
+    wk_replay_words(&o->command, r->sample, r->dtype);
     wk_text_add(&o->command, " outputs=all --device %s%s%s", wk_device_name(o->device),
                 r->impl[0] ? " --impl " : "", r->impl);
 }
@@ -200,6 +190,20 @@ static int start_saving(options *o)
 
 /* ---- running ---- */
 
+/* What a vendor's library gets wrong here is left to the next implementation from now on. */
+static void deny(const options *o, const wk_check_result *r)
+{
+    char entry[WK_DENY_LINE];
+    if (!o->deny || !r->failed || !wk_impl_is_vendor(r->impl))
+        return;
+    wk_deny_entry(entry, o->device, r->op->name, r->impl, r->dtype);
+    progress_clear();
+    if (wk_deny_keep(entry) != WK_OK)
+        args_error();
+    else
+        fprintf(stderr, "wick check: denied from now on: %s\n", entry);
+}
+
 /* One line for an implementation of an op: its worst error in each dtype. */
 static void check_impl(options *o, const wk_op *op, const char *impl)
 {
@@ -212,6 +216,7 @@ static void check_impl(options *o, const wk_op *op, const char *impl)
             continue;
         wk_check_run(o->device, op, impl, (wk_dtype)d, o->quick, &r);
         take(o, &r, "values");
+        deny(o, &r);
         failed |= r.failed > 0;
         const char *word = r.failed ? "FAIL" : r.passed ? "" : "refused";
         at += snprintf(line + at, sizeof line - (size_t)at, word[0] ? " %s %s" : " %s%s %.2g",
@@ -289,11 +294,17 @@ static int parse(options *o, int argc, char **argv)
     const char *device = "auto", *dtype = NULL, *tolerance = "1";
     char *end;
     *o = (options){.dtype = WK_DTYPE_COUNT};
-    const arg_option known[] = {{"device", .value = &device},       {"op", .list = &o->ops},
-                                {"impl", .value = &o->impl},        {"dtype", .value = &dtype},
-                                {"quick", .flag = &o->quick},       {"save", .value = &o->save},
-                                {"tolerance", .value = &tolerance}, {"report", .value = &o->report},
-                                {"json", .flag = &o->json},         {0}};
+    const arg_option known[] = {{"device", .value = &device},
+                                {"op", .list = &o->ops},
+                                {"impl", .value = &o->impl},
+                                {"dtype", .value = &dtype},
+                                {"quick", .flag = &o->quick},
+                                {"deny", .flag = &o->deny},
+                                {"save", .value = &o->save},
+                                {"tolerance", .value = &tolerance},
+                                {"report", .value = &o->report},
+                                {"json", .flag = &o->json},
+                                {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;

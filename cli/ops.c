@@ -4,23 +4,32 @@
 #include "core/op.h"
 #include "args.h"
 #include "cli.h"
+#include "ops_choice.h"
 
-static const char help[] = "usage: wick ops [NAME ...] [--json | --names]\n"
-                           "\n"
-                           "Lists the ops: name, dtypes, implementations of each kind of device (the first "
-                           "that takes a call runs it),\n"
-                           "inputs, parameters with their defaults, outputs. What is in [] is optional; a "
-                           "parameter without a default\n"
-                           "has to be given. With NAMEs only those, and all about each.\n"
-                           "\n"
-                           "  --json    one array of objects: name, summary, dtypes, inputs, params, "
-                           "outputs, impls, samples, errors\n"
-                           "  --names   the names alone\n"
-                           "\n"
-                           "Examples:\n"
-                           "  wick ops\n"
-                           "  wick ops conv2d\n"
-                           "  wick ops --json | jq -r '.[] | select(.dtypes | index(\"u8\")) | .name'\n";
+static const char help[] =
+    "usage: wick ops [NAME ...] [--json | --names] [--device D]\n"
+    "\n"
+    "Lists the ops: name, dtypes, implementations of each kind of device (the first that takes a call runs "
+    "it),\n"
+    "inputs, parameters with their defaults, outputs. What is in [] is optional; a parameter without a "
+    "default\n"
+    "has to be given. With NAMEs only those, and all about each.\n"
+    "\n"
+    "  --device D  instead, for a device that is here (cpu, rocm:0, cuda:0, auto): which implementation each "
+    "op\n"
+    "              and dtype uses, which come next, and why the others are refused. Asked with the op's "
+    "first\n"
+    "              sample: other shapes may be treated otherwise\n"
+    "  --json      one array of objects: name, summary, dtypes, inputs, params, outputs, impls, samples, "
+    "errors;\n"
+    "              with --device: op, dtype, device, uses, impls with the reason of each refusal\n"
+    "  --names     the names alone\n"
+    "\n"
+    "Examples:\n"
+    "  wick ops\n"
+    "  wick ops conv2d\n"
+    "  wick ops conv2d softmax --device rocm:0\n"
+    "  wick ops --json | jq -r '.[] | select(.dtypes | index(\"u8\")) | .name'\n";
 
 static const char *const kinds[WK_KIND_COUNT] = {"cpu", "rocm", "cuda"};
 static const char *const types[] = {[WK_P_INT] = "int",       [WK_P_BOOL] = "bool", [WK_P_FLOAT] = "float",
@@ -28,24 +37,6 @@ static const char *const types[] = {[WK_P_INT] = "int",       [WK_P_BOOL] = "boo
                                     [WK_P_FLOATS] = "floats", [WK_P_ENUM] = "enum", [WK_P_DTYPE] = "dtype"};
 
 /* ---- as text ---- */
-
-static void add_dtypes(wk_text *t, unsigned set)
-{
-    static const struct {
-        unsigned set;
-        const char *name;
-    } known[] = {{WK_ALL, "all"}, {WK_FLOATS, "float"}, {WK_SIGNED, "signed"}, {WK_INTS, "integer"}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (set == known[i].set) {
-            wk_text_add(t, "%s", known[i].name);
-            return;
-        }
-    }
-    for (int d = 0, n = 0; d < WK_DTYPE_COUNT; d++) {
-        if (set >> d & 1)
-            wk_text_add(t, "%s%s", n++ ? "," : "", wk_dtype_name((wk_dtype)d));
-    }
-}
 
 static void add_impls(wk_text *t, const wk_op *op, wk_device_kind kind)
 {
@@ -354,10 +345,35 @@ static void add_chosen(wk_text *t, int argc, char **argv, bool names_only)
     }
 }
 
+/* `wick ops --device D` */
+static int print_choices(const char *name, int argc, char **argv, bool json)
+{
+    wk_device *device = wk_device_open(name);
+    wk_text t = {0};
+    if (!device)
+        return args_error();
+    const char *before = "[\n";
+    if (!json)
+        wk_text_add(&t, "%-28s %-16s %-8s %s\n", "OP", "DTYPES", "USES", wk_device_name(device));
+    for (int i = 0; i < wk_op_count(); i++) {
+        if (!asked_for(wk_op_at(i), argc, argv))
+            continue;
+        if (!json)
+            add_choice(&t, device, wk_op_at(i));
+        else if (json_choice(&t, device, wk_op_at(i), before))
+            before = ",\n";
+    }
+    if (json)
+        wk_text_add(&t, "%s\n]\n", t.size ? "" : "[");
+    return args_print(&t);
+}
+
 int cmd_ops(int argc, char **argv)
 {
     bool json = false, names = false;
-    const arg_option options[] = {{"json", .flag = &json}, {"names", .flag = &names}, {0}};
+    const char *device = NULL;
+    const arg_option options[] = {
+        {"json", .flag = &json}, {"names", .flag = &names}, {"device", .value = &device}, {0}};
     int status = args_parse(help, options, &argc, argv);
     if (status != ARGS_GO)
         return status;
@@ -367,6 +383,8 @@ int cmd_ops(int argc, char **argv)
             return args_error();
         }
     }
+    if (device)
+        return print_choices(device, argc, argv, json);
     wk_text t = {0};
     if (json)
         add_json(&t, argc, argv);

@@ -151,8 +151,8 @@ static wm_bert *make(const wm_bert_config *c, wk_device *device, wk_dtype dtype)
 static bool open_tokenizer(wm_bert *m, const char *folder)
 {
     m->tokenizer = wm_wordpiece_open(folder);
-    if (m->tokenizer && wm_wordpiece_size(m->tokenizer) > m->c.vocab)
-        wm_fail(WK_ERR_FORMAT, "%s: the tokenizer has %d tokens, the model %lld", folder,
+    if (m->tokenizer && (int64_t)wm_wordpiece_size(m->tokenizer) > m->c.vocab)
+        wm_fail(WK_ERR_FORMAT, "%s: the tokenizer has %u tokens, the model %lld", folder,
                 wm_wordpiece_size(m->tokenizer), (long long)m->c.vocab);
     return wm_error_status() == WK_OK;
 }
@@ -308,7 +308,7 @@ wk_tensor *wm_bert_run(const wm_bert *m, const wk_tensor *ids, const wk_tensor *
 /* The ids of some texts, filled up to the longest, and which of them count. */
 typedef struct {
     int64_t n, s;
-    int32_t *ids;
+    uint32_t *ids;
     uint8_t *mask;
 } batch;
 
@@ -334,7 +334,7 @@ static bool make_batch(const wm_bert *m, int64_t n, const char *const *texts, ba
             memcpy(b->ids + (size_t)i * longest, ids[i].ids, ids[i].n * sizeof *b->ids);
             memset(b->mask + (size_t)i * longest, 1, ids[i].n);
         }
-        free(ids[i].ids);
+        wm_ids_free(&ids[i]);
     }
     return ok;
 }
@@ -344,7 +344,7 @@ static bool run_batch(const wm_bert *m, const batch *b, float *out)
     int64_t shape[] = {b->n, b->s};
     bool full = !memchr(b->mask, 0, (size_t)(b->n * b->s));
     wk_scope_begin();
-    wk_tensor *ids = wk_from_host(m->device, WK_I32, 2, shape, b->ids);
+    wk_tensor *ids = wk_from_host(m->device, WK_U32, 2, shape, b->ids);
     wk_tensor *mask = full ? NULL : wk_from_host(m->device, WK_U8, 2, shape, b->mask);
     wk_tensor *y = wm_bert_run(m, ids, mask);
     bool ok = y && wk_to_host(y, out) == WK_OK;

@@ -52,5 +52,12 @@ check 'a folder that cannot be: says so' grep -q 'check: --save: no/such/folder'
 wick check --op softmax --tolerance -1 2>err
 check 'a wrong tolerance: exit status 2' test $? -eq 2
 
+# Implementations that the environment leaves out.
+WICK_WITHOUT=ref,simd wick check --device cpu --op relu --quick >out
+check 'an op without its implementation: exit status 1' test $? -eq 1
+check 'an op without its implementation: says so' grep -q 'FAIL relu: no implementation' out
+WICK_WITHOUT=sim,imd wick check --device cpu --op relu --quick >out
+check 'only whole names count' test $? -eq 0
+
 echo "$passed passed, $failed failed"
 test "$failed" -eq 0

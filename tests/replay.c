@@ -2,7 +2,7 @@
  * text, its tensors, of every layout, from the file. */
 #include <stdlib.h>
 #include <unistd.h>
-#include "check/replay.h"
+#include "verify/replay.h"
 #include "check/sample.h"
 #include "core/tensor.h"
 #include "test.h"

@@ -6,7 +6,12 @@ failed=0 checked=0
 check() { # name, then the compiler's options
     name=$1
     shift
-    if ${CC:-cc} -Wall -Wextra -Werror -fsyntax-only -Isrc "$@" "tests/vendor/$name.c"; then
+    if [ -e "tests/vendor/$name.cc" ]; then
+        set -- ${CXX:-c++} -std=c++17 "$@" "tests/vendor/$name.cc"
+    else
+        set -- ${CC:-cc} "$@" "tests/vendor/$name.c"
+    fi
+    if "$@" -Wall -Wextra -Werror -fsyntax-only -Isrc; then
         echo "vendor: $name: declarations agree"
         checked=$((checked + 1))
     else
@@ -18,6 +23,11 @@ for include in /usr/include /opt/rocm/include "$root/usr/include"; do
     [ -e "$include/hip/hip_runtime_api.h" ] && [ -e "$include/rocblas/rocblas.h" ] || continue
     check rocm -D__HIP_PLATFORM_AMD__ -idirafter "$include"
     rocm=yes
+    if [ -e "$include/miopen/miopen.h" ]; then
+        check miopen -D__HIP_PLATFORM_AMD__ -idirafter "$include"
+    else
+        echo "vendor: no MIOpen header here: not checked"
+    fi
     break
 done
 [ -n "${rocm:-}" ] || echo "vendor: no ROCm headers here: not checked"

@@ -198,6 +198,18 @@ WK_API const char *wk_last_impl(void);
  * that name, or whose implementation does not take the call, fails with WK_ERR_UNSUPPORTED and the reason. */
 WK_API wk_status wk_force_impl(const char *name);
 
+/* ---- Vendors' libraries under watch ---- */
+
+/* While on, each result of a vendor's library (rocBLAS, MIOpen, cuBLAS, cuDNN) is compared with that of wick's own
+ * kernel: a call whose result is off fails with WK_ERR_DEVICE and a message that says what differs, how to repeat it
+ * with `wick op`, and how to pass the implementation over. Slow: both run, and the host compares. WICK_VERIFY=1 in the
+ * environment turns it on. */
+WK_API void wk_set_verify(int on);
+/* Passes a vendor's implementation over from now on, in this process: "conv2d miopen bf16 gfx90a 3.4.0" is op,
+ * implementation, dtype, architecture and version of the library; * is any, and so is what is left out at the end.
+ * The file deny.txt in the cache folder holds such lines for every process. */
+WK_API wk_status wk_deny(const char *entry);
+
 /* ---- Hooks ---- */
 
 /* Called after every op of any thread with its name and implementation; NULL takes it away. To be changed while no

@@ -3,21 +3,7 @@
 #define WK_CHECK_CHECK_H
 
 #include "sample.h"
-
-/* How far a result of the dtype may be from the reference: |got - want| over |want| and a share of the output's
- * typical size. One rounding of the dtype, and a little for the order of sums. */
-double wk_tolerance(wk_dtype dtype);
-
-typedef struct {
-    double
-        worst; /* the largest error, in the measure of wk_tolerance; infinity where NaN or infinity differ */
-    int64_t place; /* where */
-    double got, want;
-} wk_comparison;
-
-/* got (on any device) against want (on the CPU): shapes must be the same, dtypes need not. The status is that of
- * the comparison's making, not its outcome. */
-wk_status wk_compare(const wk_tensor *got, const wk_tensor *want, wk_comparison *c);
+#include "verify/compare.h"
 
 /* One line of a check: an op, an implementation, a dtype; over all samples and layouts. */
 typedef struct {

@@ -2,6 +2,7 @@
 #ifndef WK_CORE_DEVICE_H
 #define WK_CORE_DEVICE_H
 
+#include <stdbool.h>
 #include "wick/core.h"
 
 typedef enum { WK_KIND_CPU, WK_KIND_ROCM, WK_KIND_CUDA, WK_KIND_COUNT } wk_device_kind;
@@ -18,6 +19,11 @@ typedef struct {
     wk_status (*sync)(wk_device *);
     /* Work on the calling thread's stream is about to use the memory; NULL on the CPU. */
     wk_status (*use)(struct wk_storage *);
+    /* NULL on the CPU, all three: what the GPU is ("gfx90a", "sm_90"), the version of the library behind an
+     * implementation ("" where it is not known), whether the thread's calls are being captured, not run. */
+    const char *(*arch)(const wk_device *);
+    const char *(*library)(const wk_device *, const char *impl);
+    bool (*capturing)(wk_device *);
     void (*stats)(const wk_device *, wk_memory_stats *);
     void (*trim)(wk_device *);
     void (*limit)(wk_device *, uint64_t bytes);

@@ -4,6 +4,8 @@
 #include <time.h>
 #include "families.h"
 #include "scope.h"
+#include "verify/deny.h"
+#include "verify/verify.h"
 #include "wick/ops.h"
 
 static _Thread_local const char *last_impl = "";
@@ -21,6 +23,8 @@ wk_status wk_force_impl(const char *name)
     snprintf(forced, sizeof forced, "%s", name ? name : "");
     return WK_OK;
 }
+
+const char *wk_forced_impl(void) { return forced; }
 
 void wk_set_trace(wk_trace_fn fn, void *ctx)
 {
@@ -252,6 +256,12 @@ static wk_status make_outputs(wk_call *c)
 
 /* ---- choosing ---- */
 
+const char *wk_call_refusal(const wk_call *c, const wk_impl *impl)
+{
+    const char *reason = impl->refuse ? impl->refuse(c) : NULL;
+    return reason ? reason : wk_denied(c, impl) ? "it is on the deny-list" : NULL;
+}
+
 /* The first implementation from `from` on, of that name where one is given, that takes the call; NULL, with the last
  * reason, when none does. */
 static const wk_impl *pick_named(const wk_call *c, int from, const char *name, const char **reason)
@@ -260,7 +270,7 @@ static const wk_impl *pick_named(const wk_call *c, int from, const char *name, c
     for (int i = from; i < WK_MAX_IMPLS && list[i]; i++) {
         if (name[0] && strcmp(name, list[i]->name) != 0)
             continue;
-        *reason = list[i]->refuse ? list[i]->refuse(c) : NULL;
+        *reason = wk_call_refusal(c, list[i]);
         if (!*reason)
             return list[i];
     }
@@ -289,17 +299,26 @@ static wk_status run_nested(wk_call *c)
     return status;
 }
 
-/* Runs c->impl; a vendor's library that finds it has nothing for this call leaves it to the next in the list, where no
- * input was written to. */
+/* A vendor's library that has nothing for this call, or fails, leaves it to wick's kernel. */
+static bool leaves_to_next(const wk_call *c, wk_status status)
+{
+    if (forced[0])
+        return false;
+    return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && wk_impl_is_vendor(c->impl->name));
+}
+
+/* Runs c->impl, or the next in the list that takes the call; none has written to an input. */
 static wk_status run_or_next(wk_call *c)
 {
     const wk_impl *const *list = c->op->impls[c->device->kind];
     wk_status status = run_nested(c);
-    for (int i = 0; status == WK_ERR_UNSUPPORTED && !forced[0] && i < WK_MAX_IMPLS && list[i]; i++) {
+    for (int i = 0; leaves_to_next(c, status) && i < WK_MAX_IMPLS && list[i]; i++) {
         const char *reason;
         const wk_impl *next = list[i] == c->impl ? pick_from(c, i + 1, &reason) : NULL;
         if (!next)
             continue;
+        if (status == WK_ERR_DEVICE)
+            wk_say("%s; %s takes over", wk_error(), next->name);
         wk_error_clear();
         c->impl = next;
         status = run_nested(c);
@@ -317,7 +336,7 @@ static wk_status run_impl(wk_call *c)
     struct timespec t0 = {0}, t1;
     if (trace)
         clock_gettime(CLOCK_MONOTONIC, &t0);
-    wk_status status = run_or_next(c);
+    wk_status status = wk_verify_wanted(c) ? wk_verify_run(c, run_or_next) : run_or_next(c);
     last_impl = c->impl->name; /* said last: an implementation may run other ops on the way */
     if (trace) {
         clock_gettime(CLOCK_MONOTONIC, &t1);
@@ -377,10 +396,15 @@ static wk_status run_with_outputs(wk_call *c)
     return WK_OK;
 }
 
-static wk_status run_checked(wk_call *c)
+wk_status wk_call_check(wk_call *c)
 {
     WK_TRY(check_slots(c));
-    WK_TRY(c->op->infer(c));
+    return c->op->infer(c);
+}
+
+static wk_status run_checked(wk_call *c)
+{
+    WK_TRY(wk_call_check(c));
     return run_with_outputs(c);
 }
 

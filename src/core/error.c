@@ -7,7 +7,7 @@
 
 static _Thread_local struct {
     wk_status status;
-    char message[512];
+    char message[1024];
 } pending;
 
 wk_status wk_fail(wk_status status, const char *format, ...)

@@ -93,6 +93,10 @@ typedef struct {
     const void *data; /* what run needs to know beyond the call, where one function serves several ops */
 } wk_impl;
 
+/* Implementations that are a vendor's library's; the others are wick's own. */
+#define WK_VENDOR_IMPLS "rocblas, miopen, cublas or cudnn"
+bool wk_impl_is_vendor(const char *name);
+
 enum { WK_MAX_IMPLS = 4, WK_MAX_PARAMS = 14, WK_PARAMS_BYTES = 512 /* the most a parameter struct has */ };
 
 struct wk_op {
@@ -138,6 +142,13 @@ wk_status wk_call_run(wk_call *c);
 wk_tensor *wk_call_run1(wk_call *c);
 /* The same for several outputs: each goes to its place (NULL on failure); a place that is NULL is not wanted. */
 wk_status wk_call_run_into(wk_call *c, wk_tensor **const *places, int n);
+
+/* The first part of wk_call_run: fails for a bad call, else fills dtype, device and spec. */
+wk_status wk_call_check(wk_call *c);
+/* Why the implementation would not run a call that is checked; NULL when it would. */
+const char *wk_call_refusal(const wk_call *c, const wk_impl *impl);
+/* What this thread's calls are forced to; "" for the usual choice. */
+const char *wk_forced_impl(void);
 
 /* An op by name; NULL when there is none. */
 const wk_op *wk_op_find(const char *name);

@@ -30,11 +30,24 @@ static wk_op *find(const char *name)
     return found ? *found : NULL;
 }
 
+/* WICK_WITHOUT=NAME,NAME: implementations of these names are not there for this process. */
+static bool left_out(const char *name)
+{
+    const char *list = getenv("WICK_WITHOUT");
+    size_t n = strlen(name);
+    for (const char *at = list; at && (at = strstr(at, name)); at += n) {
+        bool starts = at == list || at[-1] == ',', ends = at[n] == ',' || !at[n];
+        if (starts && ends)
+            return true;
+    }
+    return false;
+}
+
 /* Appends a backend's implementations to the ops they name, in the order they are listed. */
 static void add_impls(wk_device_kind kind, const wk_impl *impl)
 {
     for (; impl->op; impl++) {
-        wk_op *op = find(impl->op);
+        wk_op *op = left_out(impl->name) ? NULL : find(impl->op);
         for (int i = 0; op && i < WK_MAX_IMPLS; i++) {
             if (!op->impls[kind][i]) {
                 op->impls[kind][i] = impl;
@@ -71,10 +84,14 @@ static void build(void)
         add_impls(WK_KIND_CPU, *family);
     add_impls(WK_KIND_ROCM, wk_rocm_impls_matmul);
     add_impls(WK_KIND_CUDA, wk_cuda_impls_matmul);
+#define X(name) add_impls(WK_KIND_ROCM, wk_rocm_impls_##name);
+    WK_MIOPEN_FIRST(X)
     for (const wk_impl *const *family = wk_gpu_families; *family; family++) {
         add_impls(WK_KIND_ROCM, *family);
         add_impls(WK_KIND_CUDA, *family);
     }
+    WK_MIOPEN_BEHIND(X)
+#undef X
 }
 
 void wk_ops_init(void)
@@ -99,6 +116,16 @@ const wk_op *wk_op_at(int i)
 {
     wk_ops_init();
     return i >= 0 && i < op_count ? table[i] : NULL;
+}
+
+bool wk_impl_is_vendor(const char *name)
+{
+    static const char *const vendors[] = {"rocblas", "miopen", "cublas", "cudnn"};
+    for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
+        if (strcmp(name, vendors[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 int wk_op_inputs(const wk_op *op)

@@ -17,24 +17,11 @@ typedef struct {
 } header;
 static const char magic[8] = "WKCODE1";
 
-/* WICK_CACHE, else the desktop's usual place; "" when there is none. */
-static void cache_folder(char *path, size_t room)
-{
-    const char *own = getenv("WICK_CACHE"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    path[0] = 0;
-    if (own && *own)
-        snprintf(path, room, "%s", own);
-    else if (xdg && *xdg)
-        snprintf(path, room, "%s/wick", xdg);
-    else if (home && *home)
-        snprintf(path, room, "%s/.cache/wick", home);
-}
-
 static bool file_path(char *path, size_t room, const char *arch, const char *name, const wk_cache_key *key)
 {
     char folder[512], plain[96];
     size_t n = 0;
-    cache_folder(folder, sizeof folder);
+    wk_cache_folder(folder, sizeof folder);
     for (const char *s = name; *s && n + 1 < sizeof plain; s++)
         plain[n++] = strchr("<>, ", *s) ? '-' : *s;
     plain[n] = 0;
@@ -72,17 +59,6 @@ void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key,
     if (!code)
         wk_say("the cached kernel %s is damaged: it is made again", path);
     return code;
-}
-
-void wk_make_folders(char *path)
-{
-    for (char *s = path + 1; *s; s++) {
-        if (*s == '/') {
-            *s = 0;
-            mkdir(path, 0777);
-            *s = '/';
-        }
-    }
 }
 
 static bool write_all(FILE *f, const wk_cache_key *key, const void *code, size_t bytes)

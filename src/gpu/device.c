@@ -57,6 +57,16 @@ static wk_status sync(wk_device *d)
     return code ? wk_gpu_fail(g, code, "waiting for the device") : wk_gpu_mail(g);
 }
 
+static const char *arch_of(const wk_device *d) { return wk_gpu_of(d)->facts.arch; }
+
+static const char *library_of(const wk_device *d, const char *impl)
+{
+    (void)d;
+    return wk_library_version(impl);
+}
+
+static bool capturing(wk_device *d) { return wk_gpu_stream(wk_gpu_of(d))->graph != NULL; }
+
 static const wk_device_table gpu_table = {
     .alloc = wk_arena_alloc,
     .free = wk_arena_free,
@@ -64,6 +74,9 @@ static const wk_device_table gpu_table = {
     .download = wk_gpu_download,
     .sync = sync,
     .use = wk_gpu_use,
+    .arch = arch_of,
+    .library = library_of,
+    .capturing = capturing,
     .stats = wk_arena_stats,
     .trim = wk_arena_trim,
     .limit = wk_arena_limit,

@@ -1,10 +1,11 @@
 /* families.c: every family's kernels in one list; the libraries both makers' sides can use. */
+#include <strings.h>
 #include "blas.h"
 #include "cuda/cuda_libs.h"
 #include "families.h"
 #include "library.h"
 #include "driver.h"
-#include "rocm/rocm.h"
+#include "rocm/dnn.h"
 #include "rtc.h"
 
 const wk_impl *const wk_gpu_families[] = {
@@ -13,16 +14,28 @@ const wk_impl *const wk_gpu_families[] = {
 #undef X
         NULL};
 
+static wk_library *const libraries[] = {&wk_lib_hip,  &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_miopen,
+                                        &wk_lib_cuda, &wk_lib_nvrtc,  &wk_lib_cublas,  NULL};
+
 wk_library *const *wk_libraries(void)
 {
-    static wk_library *const libraries[] = {
-        &wk_lib_hip, &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_cuda, &wk_lib_nvrtc, &wk_lib_cublas, NULL};
     const char *why;
     wk_rocm_driver(&why);
     wk_cuda_driver(&why);
     wk_rtc_load(&wk_rocm_rtc);
     wk_rtc_load(&wk_cuda_rtc);
     wk_rocblas.load();
+    wk_miopen_load();
     wk_cublas.load();
     return libraries;
+}
+
+/* Implementations have the names of their libraries, without lib and in small letters. */
+const char *wk_library_version(const char *impl)
+{
+    for (wk_library *const *l = libraries; *l; l++) {
+        if (strcasecmp((*l)->name + 3, impl) == 0)
+            return (*l)->version;
+    }
+    return "";
 }

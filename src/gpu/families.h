@@ -14,4 +14,25 @@ extern const wk_impl *const wk_gpu_families[];
 /* By the makers' libraries, tried before wick's own kernels. */
 extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
 
+/* By MIOpen: those it does faster than wick's kernels, tried before them; and those bound by memory, where wick's
+ * kernels need fewer passes, behind them (for `--impl miopen`). */
+/* clang-format off */
+#define WK_MIOPEN_FIRST(F) \
+    F(rnn) \
+    F(conv)
+#define WK_MIOPEN_BEHIND(F) \
+    F(softmax) \
+    F(pool) \
+    F(unary) \
+    F(batch_norm) \
+    F(lrn) \
+    F(norm) \
+    F(reduce)
+/* clang-format on */
+
+#define X(name) extern const wk_impl wk_rocm_impls_##name[];
+WK_MIOPEN_FIRST(X)
+WK_MIOPEN_BEHIND(X)
+#undef X
+
 #endif

@@ -31,5 +31,7 @@ bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n);
 
 /* Every library of both makers, for `wick info`; NULL-terminated. Loads those that were not needed yet. */
 wk_library *const *wk_libraries(void);
+/* The version of the library behind an implementation; "" before it is loaded. */
+const char *wk_library_version(const char *impl);
 
 #endif

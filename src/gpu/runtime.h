@@ -2,6 +2,7 @@
 #ifndef WK_GPU_RUNTIME_H
 #define WK_GPU_RUNTIME_H
 
+#include "core/folder.h"
 #include "gpu.h"
 #include "plan.h"
 #include "wick/stream.h"
@@ -27,6 +28,9 @@ struct wk_stream {
     void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
     void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
+    void *dnn;                       /* the same of MIOpen or cuDNN, with what it keeps from call to call */
+    void (*dnn_detach)(wk_stream *); /* the stream is about to go: the handle lets go of it */
+    pthread_mutex_t dnn_lock;
     wk_block_stack freed[WK_SIZE_CLASSES];
     wk_stream *next;
 };
@@ -43,6 +47,8 @@ wk_status wk_graph_use(wk_graph *graph, wk_storage *s);
 /* ---- memory: memory.c ---- */
 
 wk_status wk_arena_open(wk_gpu *g);
+/* Whether freed memory stays with its stream; not with WICK_EXACT_ALLOC=1. */
+bool wk_arena_keeps(const wk_gpu *g);
 void *wk_arena_alloc(wk_device *d, size_t bytes, void **stream);
 void wk_arena_free(wk_device *d, void *data, size_t bytes, void *stream);
 void wk_arena_stats(const wk_device *d, wk_memory_stats *stats);
@@ -99,9 +105,6 @@ void *wk_cache_read(const char *arch, const char *name, const wk_cache_key *key,
 /* Keeps it; a full or read-only disk is told to the log and otherwise ignored. */
 void wk_cache_write(const char *arch, const char *name, const wk_cache_key *key, const void *code,
                     size_t bytes);
-
-/* mkdir -p of what comes before the last slash. */
-void wk_make_folders(char *path);
 
 /* The code object of one instance for an architecture, from wk_alloc: out of a pack, out of the cache, or compiled. */
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,

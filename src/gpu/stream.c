@@ -38,6 +38,7 @@ static wk_stream *take_record(wk_gpu *g)
         return NULL;
     *s = (wk_stream){.gpu = g, .next = g->streams};
     pthread_mutex_init(&s->blas_lock, NULL);
+    pthread_mutex_init(&s->dnn_lock, NULL);
     g->streams = s;
     return s;
 }
@@ -130,6 +131,8 @@ void wk_stream_drop(wk_stream *s)
     g->driver->enter(g->context);
     g->driver->stream_sync(s->handle);
     wk_blas_detach(s);
+    if (s->dnn)
+        s->dnn_detach(s);
     wk_arena_move(s, g->stream);
     if (!s->foreign)
         g->driver->stream_free(s->handle);

@@ -5,7 +5,7 @@
 #include "gpu/library.h"
 #include "hip.h"
 
-extern wk_library wk_lib_hip, wk_lib_hiprtc, wk_lib_rocblas;
+extern wk_library wk_lib_hip, wk_lib_hiprtc, wk_lib_rocblas, wk_lib_miopen;
 
 /* The functions, by their own names: wk_hip.hipMalloc(...). Valid once the driver was loaded. */
 #define X(result, name, arguments) result(*name) arguments;

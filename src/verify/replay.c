@@ -1,12 +1,11 @@
 /* replay.c: a call as files and words, so that `wick op` can run it again. */
 #include <stdio.h>
 #include "replay.h"
-#include "sample.h"
 #include "wick/io.h"
 
 /* ---- inputs ---- */
 
-enum { MAX_TENSORS = 4 * (WK_MAX_IN + WK_SAMPLE_TAIL), NAME = 64 };
+enum { MAX_TAIL = 64, MAX_TENSORS = 4 * (WK_MAX_IN + MAX_TAIL), NAME = 64 };
 
 typedef struct {
     int n;
@@ -52,7 +51,7 @@ static wk_status save(const wk_call *c, const char *path, file_content *f)
         if (!(c->op->in[i].flags & WK_TAIL))
             WK_TRY(add_input(f, c->op->in[i].name, c->in[i]));
     }
-    for (int i = 0; i < c->n_tail && i < WK_SAMPLE_TAIL; i++)
+    for (int i = 0; i < c->n_tail && i < MAX_TAIL; i++)
         WK_TRY(add_input(f, c->op->tail_name(c->params, i, buf, sizeof buf), c->tail[i]));
     return f->n > 0 ? wk_safetensors_save(path, f->n, f->names, f->tensors) : WK_OK;
 }
@@ -142,4 +141,28 @@ void wk_replay_words(wk_text *text, const char *sample, wk_dtype dtype)
             wk_text_add(text, " %.*s", (int)n, sample);
         sample += n + (sample[n] == ' ');
     }
+}
+
+/* ---- the command ---- */
+
+void wk_replay_word(wk_text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,/:@%";
+    if (*word && !word[strspn(word, plain)]) {
+        wk_text_add(text, " %s", word);
+        return;
+    }
+    wk_text_add(text, " '");
+    for (; *word; word++)
+        wk_text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    wk_text_add(text, "'");
+}
+
+void wk_replay_command(wk_text *text, const wk_call *c, const char *in, const char *out, const char *impl)
+{
+    wk_text_add(text, "wick op %s", c->op->name);
+    wk_replay_word(text, in ? in : "-");
+    wk_replay_word(text, out);
+    wk_replay_params(text, c->op, c->params);
+    wk_text_add(text, " outputs=all --device %s%s%s", c->device->name, impl[0] ? " --impl " : "", impl);
 }

@@ -15,4 +15,10 @@ void wk_replay_params(wk_text *text, const wk_op *op, const void *params);
 /* The same from the text of a sample, also of one that does not read: T stands for dtype. */
 void wk_replay_words(wk_text *text, const char *sample, wk_dtype dtype);
 
+/* Adds a blank and a word as the shell reads it. */
+void wk_replay_word(wk_text *text, const char *word);
+
+/* The command that runs a call again; in is NULL where it has no inputs, impl "" for the usual choice. */
+void wk_replay_command(wk_text *text, const wk_call *c, const char *in, const char *out, const char *impl);
+
 #endif

@@ -1,0 +1,242 @@
+/* miopen_conv.c: convolutions and their gradients by MIOpen, in immediate mode: it is asked for its solutions once, the
+ * first that suits is compiled and kept.
+ *
+ * As in ops/conv.h there are three computations: a transposed convolution is the gradient by the input of a plain one,
+ * so no other mode than the plain one is used. A 1-D convolution has a height of 1. */
+#include "dnn.h"
+#include "gpu/blas.h"
+#include "gpu/families.h"
+#include "gpu/map.h"
+#include "ops/conv.h"
+
+typedef enum { MAP, IMAGE, WEIGHT, WAYS } direction; /* what is computed from the other two */
+
+typedef struct {
+    wk_conv_geometry g;
+    direction way;
+    bool no_gemm; /* rocBLAS has no kernels for this device and would end the process */
+    int dims;
+    int64_t image_shape[5], map_shape[5], weight_shape[5];
+    const wk_tensor *image, *map, *weight; /* that which is computed among them */
+} work;
+
+static direction way_of(const wk_conv_geometry *g)
+{
+    if (g->role == WK_CONV_BACKWARD_WEIGHT)
+        return WEIGHT;
+    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? MAP : IMAGE;
+}
+
+static const char *refuse(const wk_call *c)
+{
+    wk_conv_geometry g;
+    const char *why = wk_dnn_refuse(c, WK_DNN_REALS);
+    if (why)
+        return why;
+    if (wk_conv_geometry_of(c, &g) != WK_OK)
+        return "sizes";
+    for (int d = 0; d < 3; d++) {
+        int64_t reach = (g.kernel[d] - 1) * g.dilation[d] + 1, padded = g.image[d] + 2 * g.padding[d];
+        if (padded > INT32_MAX || reach > INT32_MAX)
+            return "sizes of 2^31 and more";
+        if ((padded - reach) / g.stride[d] + 1 != g.map[d])
+            return "MIOpen takes no output_padding of a stride and more";
+    }
+    return NULL;
+}
+
+/* ---- set-up ---- */
+
+static miopenStatus_t destroy(wk_dnn_plan *p) { return wk_miopen.miopenDestroyConvolutionDescriptor(p->op); }
+
+enum { T_IMAGE, T_MAP, T_WEIGHT };
+
+/* The tensors of a computation in the order MIOpen takes them: two inputs and the result. */
+static const unsigned char order[WAYS][3] = {
+    [MAP] = {T_WEIGHT, T_IMAGE, T_MAP},
+    [IMAGE] = {T_MAP, T_WEIGHT, T_IMAGE},
+    [WEIGHT] = {T_MAP, T_IMAGE, T_WEIGHT},
+};
+
+static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
+{
+    int lead = 3 - w->dims, padding[3], stride[3], dilation[3];
+    for (int d = 0; d < w->dims; d++) {
+        padding[d] = (int)w->g.padding[lead + d];
+        stride[d] = (int)w->g.stride[lead + d];
+        dilation[d] = (int)w->g.dilation[lead + d];
+    }
+    wk_dtype t = w->image->dtype;
+    WK_DNN_TRY(wk_dnn_tensor(p, T_IMAGE, t, w->dims + 2, w->image_shape));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_MAP, t, w->dims + 2, w->map_shape));
+    WK_DNN_TRY(wk_dnn_tensor(p, T_WEIGHT, t, w->dims + 2, w->weight_shape));
+    miopenConvolutionDescriptor_t conv;
+    WK_DNN_TRY(wk_miopen.miopenCreateConvolutionDescriptor(&conv));
+    p->op = conv;
+    p->destroy = destroy;
+    WK_DNN_TRY(wk_miopen.miopenInitConvolutionNdDescriptor(conv, w->dims, padding, stride, dilation,
+                                                           miopenConvolution));
+    WK_DNN_TRY(wk_miopen.miopenSetConvolutionGroupCount(conv, (int)w->g.groups));
+    /* Else gradients of f16 are computed in bf16 on some devices. */
+    WK_DNN_TRY(wk_miopen.miopenSetConvolutionAttribute(conv, MIOPEN_CONVOLUTION_ATTRIB_FP16_ALT_IMPL, 0));
+    return wk_miopen.miopenSetConvolutionAttribute(conv, MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1);
+}
+
+/* The product of one tap's weights is rounded before the taps are added up. */
+static bool rounds_each_tap(const work *w)
+{
+    const int64_t *k = w->g.kernel;
+    return w->way == IMAGE && w->image->dtype != WK_F32 && k[0] * k[1] * k[2] > 1;
+}
+
+/* MIOpen's naive loops have these numbers in every version (its databases keep them); wick's kernels are faster. Its
+ * gradients through GEMM lose the bits that wick promises for f16 and bf16. */
+static bool passed_over(const work *w, const miopenConvSolution_t *s)
+{
+    enum { NAIVE_FIRST = 85, NAIVE_LAST = 87, WORKSPACE_MOST = 1 << 30 };
+    bool naive = s->solution_id >= NAIVE_FIRST && s->solution_id <= NAIVE_LAST;
+    bool gemm = s->algorithm == miopenConvolutionAlgoGEMM;
+    return naive || (gemm && (w->no_gemm || rounds_each_tap(w))) || s->workspace_size > WORKSPACE_MOST;
+}
+
+static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
+{
+    enum { MOST = 64 };
+    static const struct {
+        typeof(wk_miopen.miopenConvolutionForwardGetSolution) *list;
+        typeof(wk_miopen.miopenConvolutionForwardCompileSolution) *compile;
+    } calls[WAYS] = {
+        [MAP] = {&wk_miopen.miopenConvolutionForwardGetSolution,
+                 &wk_miopen.miopenConvolutionForwardCompileSolution},
+        [IMAGE] = {&wk_miopen.miopenConvolutionBackwardDataGetSolution,
+                   &wk_miopen.miopenConvolutionBackwardDataCompileSolution},
+        [WEIGHT] = {&wk_miopen.miopenConvolutionBackwardWeightsGetSolution,
+                    &wk_miopen.miopenConvolutionBackwardWeightsCompileSolution},
+    };
+    const work *w = data;
+    miopenConvSolution_t found[MOST];
+    size_t n = 0;
+    WK_DNN_TRY(describe(p, w));
+    const unsigned char *o = order[w->way];
+    miopenTensorDescriptor_t a = p->tensor[o[0]], b = p->tensor[o[1]], y = p->tensor[o[2]];
+    WK_DNN_TRY((*calls[w->way].list)(h, a, b, p->op, y, MOST, &n, found));
+    for (size_t i = 0; i < n; i++) { /* fastest first, as far as MIOpen knows */
+        if (passed_over(w, &found[i]) ||
+            (*calls[w->way].compile)(h, a, b, p->op, y, found[i].solution_id) != miopenStatusSuccess)
+            continue;
+        p->solution = found[i].solution_id;
+        p->workspace = found[i].workspace_size;
+        return miopenStatusSuccess;
+    }
+    return miopenStatusNotImplemented;
+}
+
+static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)
+{
+    static const typeof(wk_miopen.miopenConvolutionForwardImmediate) *const calls[WAYS] = {
+        [MAP] = &wk_miopen.miopenConvolutionForwardImmediate,
+        [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataImmediate,
+        [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsImmediate,
+    };
+    const work *w = data;
+    const wk_tensor *tensors[] = {[T_IMAGE] = w->image, [T_MAP] = w->map, [T_WEIGHT] = w->weight};
+    const unsigned char *o = order[w->way];
+    return (*calls[w->way])(h, p->tensor[o[0]], wk_ptr(tensors[o[0]]), p->tensor[o[1]], wk_ptr(tensors[o[1]]),
+                            p->op, p->tensor[o[2]], wk_ptr(tensors[o[2]]), workspace, p->workspace,
+                            p->solution);
+}
+
+/* ---- calls ---- */
+
+static void fill_shapes(work *w, int dims)
+{
+    const wk_conv_geometry *g = &w->g;
+    w->dims = dims < 2 ? 2 : dims;
+    int64_t *shapes[] = {w->image_shape, w->map_shape, w->weight_shape};
+    const int64_t heads[][2] = {
+        {g->n, g->image_channels}, {g->n, g->map_channels}, {g->map_channels, g->image_channels / g->groups}};
+    const int64_t *sizes[] = {g->image, g->map, g->kernel};
+    for (int i = 0; i < 3; i++) {
+        memcpy(shapes[i], heads[i], sizeof heads[i]);
+        memcpy(shapes[i] + 2, sizes[i] + 3 - w->dims, (size_t)w->dims * sizeof(int64_t));
+    }
+}
+
+static void fill_key(wk_dnn_call *d, const work *w)
+{
+    wk_dnn_key_add(d, w->g.groups);
+    wk_dnn_key_shape(d, w->dims + 2, w->image_shape);
+    wk_dnn_key_shape(d, w->dims + 2, w->weight_shape);
+    wk_dnn_key_shape(d, w->dims + 2, w->map_shape);
+    wk_dnn_key_shape(d, 3, w->g.stride);
+    wk_dnn_key_shape(d, 3, w->g.padding);
+    wk_dnn_key_shape(d, 3, w->g.dilation);
+}
+
+/* y[n, c, ..] += bias[c] */
+static wk_status add_bias(const wk_call *c)
+{
+    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
+    wk_tensor bias = wk_tensor_local(c->in[2]);
+    int64_t step = bias.strides[0];
+    bias.rank = c->out[0]->rank;
+    for (int d = 0; d < bias.rank; d++) {
+        bias.shape[d] = d == 1 ? c->out[0]->shape[1] : 1;
+        bias.strides[d] = d == 1 ? step : 0;
+    }
+    wk_gpu_map m = {
+        .kernel = &kernel, .formula = "f_bias", .in = {c->out[0], &bias}, .n_in = 2, .out = c->out[0]};
+    return wk_gpu_map_run(c, &m);
+}
+
+static wk_status run(wk_call *c)
+{
+    work w = {.no_gemm = wk_rocblas.missing(wk_gpu_of(c->device)) != NULL};
+    WK_TRY(wk_conv_geometry_of(c, &w.g));
+    w.way = way_of(&w.g);
+    fill_shapes(&w, c->in[0]->rank - 2);
+    const wk_tensor *first = wk_tensor_packed(c->in[0]), *second = first ? wk_tensor_packed(c->in[1]) : NULL;
+    if (!second)
+        return wk_error_status();
+    if (w.way == WEIGHT) {
+        w.image = w.g.transposed ? second : first;
+        w.map = w.g.transposed ? first : second;
+        w.weight = c->out[0];
+    } else {
+        w.image = w.way == MAP ? first : c->out[0];
+        w.map = w.way == MAP ? c->out[0] : first;
+        w.weight = second;
+    }
+    wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
+    fill_key(&d, &w);
+    WK_TRY(wk_dnn_run(&d));
+    return w.g.role == WK_CONV_FORWARD && c->in[2] ? add_bias(c) : WK_OK;
+}
+
+/* The bias's gradient is a sum: wick's kernel for this op does it. */
+static wk_status run_weight(wk_call *c)
+{
+    if (c->out[0])
+        WK_TRY(run(c));
+    if (!c->out[1])
+        return WK_OK;
+    wk_call rest = *c;
+    rest.out[0] = NULL;
+    for (int i = 0; i < WK_MAX_IMPLS && c->op->impls[WK_KIND_ROCM][i]; i++) {
+        rest.impl = c->op->impls[WK_KIND_ROCM][i];
+        if (strcmp(rest.impl->name, "kernel") == 0)
+            return rest.impl->run(&rest);
+    }
+    return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: no kernel for the bias's gradient");
+}
+
+#define ROWS(name) \
+    {#name, "miopen", run, refuse, NULL}, {#name "_backward_data", "miopen", run, refuse, NULL}, \
+        {#name "_backward_weight", "miopen", run_weight, refuse, NULL},
+
+const wk_impl wk_rocm_impls_conv[] = {
+    /* clang-format off */
+    ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
+    /* clang-format on */
+    {0},
+};
