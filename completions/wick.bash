@@ -56,7 +56,7 @@ _wick() {
         fi
         ;;
     check) words='--device --op --impl --dtype --quick --save --tolerance --deny --json --report --help' ;;
-    bench) words='--device --filter --impl --against --seconds --json --html --list --help' ;;
+    bench) words='--device --filter --impl --tune --against --seconds --json --html --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'

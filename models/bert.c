@@ -230,7 +230,7 @@ static void show(const wm_bert *m, int64_t layer, const wk_tensor *x)
 /* norm(x + y). */
 static wk_tensor *add_norm(const wm_bert *m, const wk_tensor *x, const wk_tensor *y, pair norm)
 {
-    return wk_layer_norm(wk_add(x, y), norm.weight, norm.bias, m->c.eps);
+    return wk_add_layer_norm(x, y, norm.weight, norm.bias, m->c.eps, NULL);
 }
 
 static wk_tensor *attention(const wm_bert *m, const layer *l, const wk_tensor *x, const wk_tensor *mask)
@@ -261,8 +261,9 @@ static wk_tensor *embed_ids(const wm_bert *m, const wk_tensor *ids)
     int64_t n = wk_dim(ids, 0), s = wk_dim(ids, 1);
     wk_scope_begin();
     wk_tensor *x = wk_index_select(m->words, wk_flatten(ids, 0, 1), 0);
-    x = wk_reshape(x, 3, (int64_t[]){n, s, m->c.hidden});
-    return wk_scope_end_keep(add_norm(m, x, wk_narrow(m->positions, 0, 0, s), m->norm));
+    int64_t shape[] = {n, s, m->c.hidden};
+    wk_tensor *places = wk_broadcast(wk_narrow(m->positions, 0, 0, s), 3, shape);
+    return wk_scope_end_keep(add_norm(m, wk_reshape(x, 3, shape), places, m->norm));
 }
 
 /* The mean of the tokens that count: the mask's row, divided by its sum, times the hidden states. */

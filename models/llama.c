@@ -160,6 +160,7 @@ static wm_llama *make(const wm_llama_config *c, wm_weights *weights, wk_device *
                : m->gpu                     ? WK_BF16
                                             : WK_F32;
     load_all(&(loader){.m = m, .weights = weights, .seed = seed});
+    wk_memory_trim(device); /* what loading took on the way */
     if (wm_error_status() == WK_OK && wk_sync(device) == WK_OK)
         return m;
     wm_llama_free(m);

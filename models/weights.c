@@ -134,20 +134,37 @@ static wk_tensor *bring(wm_weights *w, wk_tensor *t, wk_dtype dtype)
     return t && wk_dtype_of(t) != dtype ? wk_cast(t, dtype) : t;
 }
 
+/* t into dst, of the same shape, in pieces of rows: the source and what is on its way take little memory. */
+static bool copy_rows(wm_weights *w, wk_tensor *t, wk_tensor *dst)
+{
+    const int64_t piece_bytes = 4 << 20;
+    int64_t rows = wk_rank(t) > 1 ? wk_dim(t, 0) : 1,
+            bytes = wk_count(t) * (int64_t)wk_dtype_size(wk_dtype_of(t));
+    int64_t each = bytes > piece_bytes && rows > 1 ? rows * piece_bytes / bytes + 1 : rows;
+    for (int64_t i = 0; i < rows && wk_error_status() == WK_OK; i += each) {
+        int64_t n = rows - i < each ? rows - i : each;
+        bool whole = n == rows;
+        wk_scope_begin();
+        wk_tensor *from = whole ? t : wk_narrow(t, 0, i, n), *to = whole ? dst : wk_narrow(dst, 0, i, n);
+        if (from && to && wk_copy_into(to, bring(w, from, wk_dtype_of(dst))) == WK_OK)
+            w->source->copied(w->source, from);
+        wk_scope_end();
+    }
+    return wk_error_status() == WK_OK;
+}
+
 wk_tensor *wm_weights_get(wm_weights *w, const char *name, wk_dtype dtype, int rank, const int64_t *shape)
 {
     int64_t from;
     wk_tensor *t = find_tensor(w, name, rank, shape, &from);
-    if (!t)
-        return NULL;
-    if (wk_device_of(t) == w->device && wk_dtype_of(t) == dtype)
+    if (!t || (wk_device_of(t) == w->device && wk_dtype_of(t) == dtype))
         return t;
-    wk_scope_begin();
-    wk_tensor *x = wk_scope_end_keep(bring(w, t, dtype));
-    if (x)
-        w->source->copied(w->source, t);
-    else
+    wk_tensor *x = wk_empty(w->device, dtype, wk_rank(t), wk_shape(t));
+    if (!x || !copy_rows(w, t, x)) {
         wm_fail(WK_ERR_MEMORY, "%s: tensor '%s'", w->source->where(w->source, from), name);
+        wk_drop(x);
+        x = NULL;
+    }
     wk_drop(t);
     return x;
 }
@@ -158,13 +175,9 @@ bool wm_weights_into(wm_weights *w, const char *name, wk_tensor *dst)
     wk_tensor *t = find_tensor(w, name, wk_rank(dst), wk_shape(dst), &from);
     if (!t)
         return false;
-    wk_scope_begin();
-    bool copied = wk_copy_into(dst, bring(w, t, wk_dtype_of(dst))) == WK_OK;
-    if (copied)
-        w->source->copied(w->source, t);
-    else
+    bool copied = copy_rows(w, t, dst);
+    if (!copied)
         wm_fail(WK_ERR_MEMORY, "%s: tensor '%s'", w->source->where(w->source, from), name);
-    wk_scope_end();
     wk_drop(t);
     return copied;
 }

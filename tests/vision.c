@@ -14,6 +14,7 @@
 #include "test.h"
 #include "unicode.h"
 #include "wordpiece.h"
+#include "unicode.h"
 #include "wordpiece_text.h"
 
 static wk_device *device;

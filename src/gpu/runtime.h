@@ -28,6 +28,7 @@ struct wk_stream {
     void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
     void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
+    void *counters;                  /* see wk_gpu_counters; kept with the record */
     void *dnn;                       /* the same of MIOpen or cuDNN, with what it keeps from call to call */
     void (*dnn_detach)(wk_stream *); /* the stream is about to go: the handle lets go of it */
     pthread_mutex_t dnn_lock;
