@@ -13,7 +13,7 @@
 #            passes do without MIOpen. All of it: emu/run build/wick check --device rocm:0 --impl miopen
 #   calls    what the second call of each op asks of HIP and MIOpen (tests/second_call.c) instead of `wick check`.
 #   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
-#   models   the tiny language models (tests/models.c), with steps recorded as graphs; the build is inside the source tree.
+#   models   the tiny models (tests/models.c, vision.c, train.c), language models with steps recorded as graphs; the build is inside the source tree.
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -45,7 +45,9 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
                 tests/test_second_call rocm:0 conv softmax avg_pool leaky_relu batch_norm lrn rms_norm rnn sum ctc rope sdpa
     ) >"$log" 2>&1 || status=$? ;;
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;
-    *-models*) (cd "$here" && WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_models" rocm:0) >"$log" 2>&1 || status=$? ;;
+    *-models*) (cd "$here" && for test in models vision train; do
+        WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_$test" rocm:0 || exit
+    done) >"$log" 2>&1 || status=$? ;;
     *) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$? ;;
     esac
     time=$(($(date +%s) - start))
