@@ -27,7 +27,7 @@ typedef struct {
     double lo, hi;
     bool special;
     const wk_qformat_info *blocks; /* u8: blocks of this format, with weights of the order of 1 */
-    int listed; /* > 0: these values, again and again */
+    int listed;                    /* > 0: these values, again and again */
     double list[MAX_LISTED];
 } range;
 

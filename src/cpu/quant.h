@@ -10,7 +10,12 @@
 
 #define QUANT_INLINE static inline __attribute__((always_inline))
 
-enum { QUANT_RUN = 32, QUANT_LANES = WK_VEC_BYTES / 4, QUANT_VECS = QUANT_RUN / QUANT_LANES, QUANT_BLOCK = 256 };
+enum {
+    QUANT_RUN = 32,
+    QUANT_LANES = WK_VEC_BYTES / 4,
+    QUANT_VECS = QUANT_RUN / QUANT_LANES,
+    QUANT_BLOCK = 256
+};
 
 typedef float qvec __attribute__((vector_size(WK_VEC_BYTES)));
 typedef float uqvec __attribute__((vector_size(WK_VEC_BYTES), aligned(4), may_alias));
@@ -186,7 +191,18 @@ void WK_ISA(wk_quant_unpack_f64)(int64_t format, const uint8_t *blocks, int64_t 
 
 enum { WK_QUANT_THIN = 4 };
 /* y[i] = x[i * ldx ..] . the weights of n blocks, for m (at most WK_QUANT_THIN) rows of x. */
-void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx, int m,
-                          float *y);
+void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx,
+                          int m, float *y);
+
+/* ---- What quant_int.c has: one row of x by integer instructions ---- */
+
+struct quant_group; /* 128 values of x */
+/* Whether this processor has them; what follows is for then. */
+bool WK_ISA(wk_quant_has_int)(void);
+size_t WK_ISA(wk_quant_group_bytes)(void);
+/* x as groups, in memory aligned to a cache line; false when it has numbers that do not go (NaN, infinities). */
+bool WK_ISA(wk_quant_prepare)(int64_t format, const float *x, int64_t groups, struct quant_group *g);
+float WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t groups,
+                               const struct quant_group *g);
 
 #endif

@@ -58,7 +58,8 @@ static __attribute__((noinline)) void put_sums(const float *lanes, int m, float 
 }
 
 /* format and m are constants. */
-QUANT_INLINE void dot(int format, int m, const uint8_t *block, int64_t n, const float *x, int64_t ldx, float *y)
+QUANT_INLINE void dot(int format, int m, const uint8_t *block, int64_t n, const float *x, int64_t ldx,
+                      float *y)
 {
     const int bytes = wk_qformats[format].bytes;
     qvec sum[WK_QUANT_THIN][2];
@@ -92,8 +93,8 @@ QUANT_INLINE void dot_rows(int format, const uint8_t *blocks, int64_t n, const f
     }
 }
 
-void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx, int m,
-                          float *y)
+void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx,
+                          int m, float *y)
 {
     switch (format) {
     case WK_Q4_0: dot_rows(WK_Q4_0, blocks, n, x, ldx, m, y); break;

@@ -112,8 +112,9 @@ static wk_status infer_qembedding(wk_call *c)
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
 /* Rows of one, a few and many; widths of one block, of an odd number of them and of more than a wave takes at a time. */
-SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0", "x=T[32] weight=u8[3,34]:q8_0 format=q8_0",
-        "x=T[1,256] weight=u8[7,144]:q4_k format=q4_k", "x=T[1,256] weight=u8[7,210]:q6_k format=q6_k",
+SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
+        "x=T[32] weight=u8[3,34]:q8_0 format=q8_0", "x=T[1,256] weight=u8[7,144]:q4_k format=q4_k",
+        "x=T[1,256] weight=u8[7,210]:q6_k format=q6_k",
         "x=T[2,3,96] weight=u8[9,54]:q4_0 bias=T[9] format=q4_0 act=silu",
         "x=T[4,160] weight=u8[21,170]:q8_0 bias=T[21] format=q8_0 act=gelu",
         "x=T[3,512] weight=u8[10,288]:q4_k bias=T[10] format=q4_k act=relu",
@@ -126,18 +127,19 @@ SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0", "x=T[32] 
         "x=T[2,0] weight=u8[3,0] bias=T[3] format=q4_k", "x=T[2,32] weight=u8[0,34] format=q8_0",
         "x=T[2,32]:special weight=u8[3,18]:q4_0 format=q4_0");
 SAMPLES(qlinear_errors, "x=T[1,32] format=q4_0 ! weight", "x=T[1,32] weight=u8[3,18]:q4_0 ! format",
-        "x=T[1,32] weight=u8[3,18]:q4_0 format=q5_0 ! format", "x=T[1,32] weight=u8[3,17] format=q4_0 ! weight",
+        "x=T[1,32] weight=u8[3,18]:q4_0 format=q5_0 ! format",
+        "x=T[1,32] weight=u8[3,17] format=q4_0 ! weight",
         "x=T[1,64] weight=u8[3,18]:q4_0 format=q4_0 ! weight", "x=T[1,32] weight=u8[18] format=q4_0 ! weight",
         "x=T[1,32] weight=f32[3,18] format=q4_0 ! weight", "x=T[] weight=u8[3,18]:q4_0 format=q4_0 ! x",
         "x=T[1,32] weight=u8[3,18]:q4_0 bias=T[4] format=q4_0 ! bias",
         "x=i32[1,32] weight=u8[3,18]:q4_0 format=q4_0 ! x",
         "x=T[1,32] weight=u8[3,18]:q4_0 format=q4_0 act=cube ! act");
-SAMPLES(dequantize_samples, "weight=u8[3,36]:q4_0 format=q4_0 dtype=T", "weight=u8[34]:q8_0 format=q8_0 dtype=T",
-        "weight=u8[2,3,144]:q4_k format=q4_k dtype=T", "weight=u8[2,2,420]:q6_k format=q6_k dtype=T",
-        "weight=u8[11,198]:q4_0 format=q4_0 dtype=T", "weight=u8[9,374]:q8_0 format=q8_0 dtype=T",
-        "weight=u8[7,1296]:q4_k format=q4_k dtype=T", "weight=u8[5,1890]:q6_k format=q6_k dtype=T",
-        "weight=u8[3,0] format=q4_0 dtype=T", "weight=u8[0,36] format=q4_0 dtype=T",
-        "weight=u8[2,18]:q4_0 format=q4_0");
+SAMPLES(dequantize_samples, "weight=u8[3,36]:q4_0 format=q4_0 dtype=T",
+        "weight=u8[34]:q8_0 format=q8_0 dtype=T", "weight=u8[2,3,144]:q4_k format=q4_k dtype=T",
+        "weight=u8[2,2,420]:q6_k format=q6_k dtype=T", "weight=u8[11,198]:q4_0 format=q4_0 dtype=T",
+        "weight=u8[9,374]:q8_0 format=q8_0 dtype=T", "weight=u8[7,1296]:q4_k format=q4_k dtype=T",
+        "weight=u8[5,1890]:q6_k format=q6_k dtype=T", "weight=u8[3,0] format=q4_0 dtype=T",
+        "weight=u8[0,36] format=q4_0 dtype=T", "weight=u8[2,18]:q4_0 format=q4_0");
 SAMPLES(dequantize_errors, "format=q4_0 ! weight", "weight=u8[3,36]:q4_0 ! format",
         "weight=u8[3,35] format=q4_0 ! weight", "weight=u8[] format=q4_0 ! weight",
         "weight=u8[3,36]:q4_0 format=q4_0 dtype=i32 ! dtype", "weight=i16[3,36] format=q4_0 ! weight");
@@ -146,12 +148,15 @@ SAMPLES(qembedding_samples, "weight=u8[7,36]:q4_0 ids=i64[5]:0..7 format=q4_0 dt
         "weight=u8[5,144]:q4_k ids=u32[]:0..5 format=q4_k dtype=T",
         "weight=u8[6,630]:q6_k ids=u8[4]:0..6 format=q6_k dtype=T",
         "weight=u8[6,18]:q4_0 ids=u8[6]:1,255,5 format=q4_0 dtype=T",
-        "weight=u8[6,18]:q4_0 ids=i64[0] format=q4_0 dtype=T", "weight=u8[4,0] ids=i64[3]:0..4 format=q4_0 dtype=T",
+        "weight=u8[6,18]:q4_0 ids=i64[0] format=q4_0 dtype=T",
+        "weight=u8[4,0] ids=i64[3]:0..4 format=q4_0 dtype=T",
         "weight=u8[6,18]:q4_0 ids=i64[3]:0..6 format=q4_0");
 SAMPLES(qembedding_errors, "weight=u8[7,36]:q4_0 format=q4_0 ! ids", "ids=i64[2]:0..1 format=q4_0 ! weight",
-        "weight=u8[7,36]:q4_0 ids=i64[2]:0..7 ! format", "weight=u8[7,36]:q4_0 ids=i64[2]:7..8 format=q4_0 ! ids",
+        "weight=u8[7,36]:q4_0 ids=i64[2]:0..7 ! format",
+        "weight=u8[7,36]:q4_0 ids=i64[2]:7..8 format=q4_0 ! ids",
         "weight=u8[7,36]:q4_0 ids=i32[2]:-3..-2 format=q4_0 ! -3",
-        "weight=u8[7,36]:q4_0 ids=f32[2] format=q4_0 ! ids", "weight=u8[36]:q4_0 ids=i64[2] format=q4_0 ! weight",
+        "weight=u8[7,36]:q4_0 ids=f32[2] format=q4_0 ! ids",
+        "weight=u8[36]:q4_0 ids=i64[2] format=q4_0 ! weight",
         "weight=u8[7,36]:q4_0 ids=i64[2]:0..7 format=q4_0 dtype=u8 ! dtype");
 
 #define FORMAT \
