@@ -3,7 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 SOURCES = $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
-.PHONY: all run test test-sanitizers test-fuzz test-examples test-emu test-rocm format check-format install clean
+.PHONY: all run test test-sanitizers test-fuzz test-examples test-aarch64 test-emu test-rocm format check-format install clean
 
 # The program is build/wick, the library build/libwick.so.
 all: $(BUILD)/CMakeCache.txt
@@ -32,6 +32,9 @@ test-fuzz: all
 
 test-examples: all
 	@sh tests/examples.sh $(BUILD)
+
+test-aarch64: # needs root where the cross compiler or qemu is missing
+	@sh tests/aarch64.sh $(JOBS)
 
 # ---- the ROCm device on emulated GPUs, see emu/README.md; as root ----
 

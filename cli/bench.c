@@ -5,35 +5,42 @@
 #include "args.h"
 #include "bench_cases.h"
 #include "bench_gpu.h"
+#include "bench_report.h"
 #include "cli.h"
 #include "progress.h"
 #include "wick/ops.h"
 
 static const char help[] =
-    "usage: wick bench [--device D] [--filter TEXT] [--impl I] [--against FILE] [--seconds S] [--json] "
-    "[--list]\n"
+    "usage: wick bench [--device D] [--filter TEXT] [--impl I] [--against FILE] [--seconds S] [--json]\n"
+    "                  [--tune] [--html FILE] [--list]\n"
     "\n"
-    "Measures ops at sizes of real models: time, GB/s, GFLOP/s, and the share of what this machine reaches "
+    "Measures ops at sizes of real models: time, GB/s, TFLOP/s, and the share of what this machine reaches "
     "in a plain\n"
-    "copy (for cases that move memory) and in its best matrix product (for cases that compute).\n"
+    "copy (for cases that move memory) and in its best matrix product of the dtype (for cases that "
+    "compute).\n"
     "\n"
     "  --device D      cpu, rocm:0, cuda:0 or auto (default)\n"
     "  --filter TEXT   only cases with this text in their name; may be given several times\n"
     "  --impl I        only implementations of this name\n"
+    "  --tune          on a GPU, search for the fastest implementation of each case first; the choice is "
+    "kept "
+    "in\n"
+    "                  tune.txt in the cache folder and used from then on, here and by every program\n"
     "  --against FILE  a peer's times, one JSON object a line with case and us; prints the ratio (above 1: "
     "wick is\n"
     "                  faster) and the geometric mean of the ratios\n"
     "  --seconds S     time for each case, 0.3 by default\n"
-    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, impl; on GPUs "
-    "share,\n"
-    "                  of the rate of a copy of as many bytes\n"
+    "  --json          one JSON object a line on standard output: case, us, gbs, tflops, share and limit "
+    "(copy or\n"
+    "                  matmul), ratio, impl\n"
+    "  --html FILE     a page with the chart and the table, that needs no other file\n"
     "  --list          the names of the cases\n"
     "\n"
     "  wick bench --filter matmul\n"
     "  wick bench --json > mine.jsonl\n"
-    "  wick bench --against torch.jsonl\n";
+    "  wick bench --against torch.jsonl --html bench.html\n";
 
-enum { MAX_PEER = 512, MAX_TIMES = 1000 };
+enum { MAX_PEER = 512, MAX_ROWS = 512, MAX_TIMES = 1000 };
 
 typedef struct {
     char name[80];
@@ -43,14 +50,15 @@ typedef struct {
 typedef struct {
     wk_device *device;
     arg_list filters;
-    const char *against, *impl;
+    const char *against, *impl, *html;
     double seconds;
-    bool json, list;
+    bool json, list, tune;
     peer_case peers[MAX_PEER];
     int n_peers;
-    double copy_gbs, matmul_gflops; /* the limits, 0 until measured */
-    double log_sum;                 /* of the ratios */
-    int ratios;
+    double copy_gbs;                      /* what a copy reaches on the CPU; 0 until measured */
+    double matmul_tflops[WK_DTYPE_COUNT]; /* the best matrix product; 0 until measured, -1: there is none */
+    bench_row rows[MAX_ROWS];
+    int n_rows;
 } bench;
 
 /* ---- measuring ---- */
@@ -99,6 +107,11 @@ static double run_once(bench *b, wk_sample *s, bool in_place)
 static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
     one_call one = {s, k->in_place};
+    if (b->tune && !b->impl) {
+        wk_tune(WK_TUNE(.again = 1));
+        run_once(b, s, k->in_place);
+        wk_tune(NULL);
+    }
     wk_force_impl(b->impl);
     double us = strcmp(k->name, "eager_overhead.add1024") == 0
                     ? bench_chain(b->device, now_us, call, &one)
@@ -166,53 +179,61 @@ static double peer_us(const bench *b, const char *name)
     return 0;
 }
 
-/* ---- output ---- */
+/* ---- limits: measured in this very run, when a case needs them ---- */
 
-static void put_header(const bench *b)
+static double measure_case(bench *b, const bench_case *k)
 {
-    printf("%-30s %11s %8s %9s %7s %-6s%s\n", "case", "us", "GB/s", "GFLOP/s", "limit", "impl",
-           b->against ? "   ratio" : "");
+    wk_scope_begin();
+    double us = measure(b, k);
+    wk_scope_end();
+    wk_error_clear();
+    return us;
 }
 
 /* What a case that moves so many bytes is held against. A GPU copies little at a lower rate. */
 static double copy_limit(bench *b, double bytes)
 {
-    return b->device->kind == WK_KIND_CPU ? b->copy_gbs : bench_copy_rate(b->device, b->seconds, bytes);
-}
-
-static void put_text(bench *b, const bench_case *k, double us)
-{
-    const char *impl = wk_last_impl();
-    double gbs = k->bytes / us * 1e-3, gflops = k->flops / us * 1e-3, peer = peer_us(b, k->name);
-    char rate[16] = "", flops[16] = "", share[16] = "", ratio[16] = "";
-    if (k->bytes > 0)
-        snprintf(rate, sizeof rate, "%.2f", gbs);
-    if (k->flops > 0)
-        snprintf(flops, sizeof flops, "%.1f", gflops);
-    if (k->bytes > 0 && b->copy_gbs > 0)
-        snprintf(share, sizeof share, "%.0f%%", 100 * gbs / copy_limit(b, k->bytes));
-    else if (k->flops > 0 && b->matmul_gflops > 0)
-        snprintf(share, sizeof share, "%.0f%%", 100 * gflops / b->matmul_gflops);
-    if (peer > 0) {
-        snprintf(ratio, sizeof ratio, "   %.2f", peer / us);
-        b->log_sum += log(peer / us);
-        b->ratios++;
+    if (b->device->kind != WK_KIND_CPU)
+        return bench_copy_rate(b->device, b->seconds, bytes);
+    for (const bench_case *k = bench_cases(b->device->kind); k->name && b->copy_gbs == 0; k++) {
+        if (strcmp(k->name, "copy.f32") == 0)
+            b->copy_gbs = k->bytes / measure_case(b, k) * 1e-3;
     }
-    printf("%-30s %11.1f %8s %9s %7s %-6s%s\n", k->name, us, rate, flops, share, impl, ratio);
+    return b->copy_gbs;
 }
 
-static void put_json(bench *b, const bench_case *k, double us)
+static double matmul_limit(bench *b, wk_dtype dtype)
 {
-    const char *impl = wk_last_impl();
-    printf("{\"case\": \"%s\", \"us\": %.3f", k->name, us);
-    if (k->bytes > 0)
-        printf(", \"gbs\": %.2f", k->bytes / us * 1e-3);
-    if (k->bytes > 0 && b->device->kind != WK_KIND_CPU)
-        printf(", \"share\": %.3f", k->bytes / us * 1e-3 / copy_limit(b, k->bytes));
-    if (k->flops > 0)
-        printf(", \"tflops\": %.4f", k->flops / us * 1e-6);
-    printf(", \"impl\": \"%s\"}\n", impl);
-    fflush(stdout);
+    double *limit = &b->matmul_tflops[dtype];
+    const bench_case *found = NULL;
+    for (const bench_case *k = bench_cases(b->device->kind); k->name && *limit == 0; k++) {
+        bool product = strcmp(k->op, "matmul") == 0 && k->dtype == dtype && k->flops > 1e9;
+        found = product && (!found || k->flops > found->flops) ? k : found;
+    }
+    if (*limit == 0)
+        *limit = found ? found->flops / measure_case(b, found) * 1e-6 : -1;
+    return *limit;
+}
+
+static bench_row *add_row(bench *b, const bench_case *k, double us, const char *impl)
+{
+    bench_row *r = &b->rows[b->n_rows < MAX_ROWS ? b->n_rows++ : MAX_ROWS - 1];
+    *r = (bench_row){.us = us, .gbs = k->bytes / us * 1e-3, .tflops = k->flops / us * 1e-6};
+    snprintf(r->name, sizeof r->name, "%s", k->name);
+    snprintf(r->impl, sizeof r->impl, "%s", impl);
+    r->memory = k->bytes > 0;
+    double limit = r->memory ? copy_limit(b, k->bytes) : k->flops > 1e8 ? matmul_limit(b, k->dtype) : 0;
+    r->share = limit > 0 ? (r->memory ? r->gbs : r->tflops) / limit : 0;
+    r->peer_us = peer_us(b, k->name);
+    return r;
+}
+
+static void put_row(const bench *b, const bench_row *r)
+{
+    if (b->json)
+        bench_json(r);
+    else
+        bench_text(r);
 }
 
 /* ---- running ---- */
@@ -226,34 +247,56 @@ static bool selected(const bench *b, const char *name)
     return b->filters.n == 0;
 }
 
-/* The two limits that shares are given against, measured in this very run. */
-static void measure_limits(bench *b, const bench_case *cases)
-{
-    for (const bench_case *k = cases; k->name; k++) {
-        bool copy = strcmp(k->name, "copy.f32") == 0,
-             product = strcmp(k->op, "matmul") == 0 && k->flops > 1e9;
-        if (!copy && !(product && k->dtype == WK_F32))
-            continue;
-        wk_scope_begin();
-        double us = measure(b, k);
-        wk_scope_end();
-        wk_error_clear();
-        if (us > 0)
-            *(copy ? &b->copy_gbs : &b->matmul_gflops) = (copy ? k->bytes : k->flops) / us * 1e-3;
-    }
-}
-
 /* What the driver itself needs for a launch, to hold the overhead of a tiny op against. */
 static void put_bare_launch(bench *b)
 {
     wk_scope_begin();
     double us = bench_bare_launch(b->device, now_us);
-    if (us > 0 && b->json)
-        printf("{\"case\": \"bare_launch\", \"us\": %.3f}\n", us);
-    else if (us > 0)
-        printf("%-30s %11.2f\n", "bare_launch", us);
+    if (us > 0)
+        put_row(b, add_row(b, &(bench_case){.name = "bare_launch"}, us, ""));
     wk_error_clear();
     wk_scope_end();
+}
+
+static bool run_case(bench *b, const bench_case *k)
+{
+    wk_scope_begin();
+    double us = measure(b, k);
+    char impl[16];
+    snprintf(impl, sizeof impl, "%s", wk_last_impl());
+    wk_scope_end(); /* before a limit is measured: the memory may be needed for that */
+    if (us < 0) {
+        progress_clear();
+        fprintf(stderr, "wick bench: %s: %s\n", k->name, wk_error());
+    } else {
+        const bench_row *r = add_row(b, k, us, impl);
+        progress_clear();
+        put_row(b, r);
+    }
+    wk_error_clear();
+    return us >= 0;
+}
+
+static int finish(bench *b, int failed)
+{
+    char device[200];
+    int n;
+    double mean = bench_mean(b->rows, b->n_rows, &n);
+    if (n > 0 && !b->json)
+        printf("geometric mean of %d ratios: %.2f\n", n, mean);
+    snprintf(device, sizeof device, "%s, %s", wk_device_name(b->device), wk_device_description(b->device));
+    if (b->html && !bench_html(b->html, device, b->against, b->rows, b->n_rows))
+        return EXIT_FAILED;
+    return failed ? EXIT_FAILED : EXIT_OK;
+}
+
+static int list_cases(const bench *b)
+{
+    for (const bench_case *k = bench_cases(b->device->kind); k->name; k++) {
+        if (selected(b, k->name))
+            printf("%s\n", k->name);
+    }
+    return EXIT_OK;
 }
 
 static int run_cases(bench *b)
@@ -264,39 +307,21 @@ static int run_cases(bench *b)
         total += selected(b, k->name);
     if (total == 0) {
         fprintf(stderr, "wick bench: no case of that name; `wick bench --list` lists them\n");
-        return 2;
+        return EXIT_USAGE;
     }
-    if (!b->json && !b->list) {
-        measure_limits(b, cases);
-        put_header(b);
-    }
+    if (b->list)
+        return list_cases(b);
+    if (!b->json)
+        bench_text_head(b->against != NULL);
     for (const bench_case *k = cases; k->name; k++) {
         if (!selected(b, k->name))
             continue;
-        if (b->list) {
-            printf("%s\n", k->name);
-            continue;
-        }
         progress_show(done++, total, k->name);
-        wk_scope_begin();
-        double us = measure(b, k);
-        progress_clear();
-        if (us < 0) {
-            fprintf(stderr, "wick bench: %s: %s\n", k->name, wk_error());
-            failed++;
-        } else if (b->json) {
-            put_json(b, k, us);
-        } else {
-            put_text(b, k, us);
-        }
-        wk_error_clear();
-        wk_scope_end();
+        failed += !run_case(b, k);
     }
-    if (b->device->kind != WK_KIND_CPU && !b->list && selected(b, "bare_launch"))
+    if (b->device->kind != WK_KIND_CPU && selected(b, "bare_launch"))
         put_bare_launch(b);
-    if (b->ratios > 0)
-        printf("geometric mean of %d ratios: %.2f\n", b->ratios, exp(b->log_sum / b->ratios));
-    return failed ? 1 : 0;
+    return finish(b, failed);
 }
 
 static int parse(bench *b, int argc, char **argv)
@@ -305,7 +330,8 @@ static int parse(bench *b, int argc, char **argv)
     const arg_option known[] = {{"device", .value = &device},   {"filter", .list = &b->filters},
                                 {"impl", .value = &b->impl},    {"against", .value = &b->against},
                                 {"seconds", .value = &seconds}, {"json", .flag = &b->json},
-                                {"list", .flag = &b->list},     {0}};
+                                {"html", .value = &b->html},    {"list", .flag = &b->list},
+                                {"tune", .flag = &b->tune},     {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;

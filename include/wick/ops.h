@@ -32,5 +32,7 @@
 #include "pool.h"
 #include "resample.h"
 #include "norm.h"
+#include "act.h"
+#include "expr.h"
 
 #endif

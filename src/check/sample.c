@@ -303,7 +303,7 @@ void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out)
     s->call.want = ~0u;
     size_t n = strlen(s->call.op->name);
     bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
-    if (s->call.op->tail_name && backward)
+    if (s->call.op->tail_gives || (s->call.op->tail_name && backward))
         s->call.tail_out = tail_out;
 }
 

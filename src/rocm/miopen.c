@@ -148,19 +148,24 @@ const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, WORKSPACE_MOST = 1 << 30 };
+enum { PLANS = 512, NEAR = 8, WORKSPACE_MOST = 1 << 30 };
 
-/* What a stream keeps. A plan's place is its hash's; another one with that hash takes it over. */
+/* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
+ * not used for longest goes. */
 typedef struct wk_dnn {
     miopenHandle_t handle;
     void *stream; /* that the handle works on */
+    uint64_t calls;
     wk_dnn_plan *plans[PLANS];
 } wk_dnn;
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
 {
-    static const miopenDataType_t types[WK_DTYPE_COUNT] = {
-        [WK_F32] = miopenFloat, [WK_F16] = miopenHalf, [WK_BF16] = miopenBFloat16, [WK_F64] = miopenDouble};
+    static const miopenDataType_t types[WK_DTYPE_COUNT] = {[WK_F32] = miopenFloat,
+                                                           [WK_F16] = miopenHalf,
+                                                           [WK_BF16] = miopenBFloat16,
+                                                           [WK_F64] = miopenDouble,
+                                                           [WK_I64] = miopenInt64};
     return types[dtype];
 }
 
@@ -222,14 +227,33 @@ static unsigned hash_of(const wk_dnn_call *d)
     return (unsigned)(h % PLANS);
 }
 
+static bool is_for(const wk_dnn_plan *p, const wk_dnn_call *d)
+{
+    return p->key_n == d->key_n && memcmp(p->key, d->key, (size_t)d->key_n * sizeof *d->key) == 0;
+}
+
+/* Where the call's plan is, or goes. */
+static wk_dnn_plan **place_of(wk_dnn *dnn, const wk_dnn_call *d)
+{
+    unsigned first = hash_of(d);
+    wk_dnn_plan **oldest = NULL;
+    for (unsigned i = 0; i < NEAR; i++) {
+        wk_dnn_plan **at = &dnn->plans[(first + i) % PLANS];
+        if (!*at || is_for(*at, d))
+            return at;
+        if (!oldest || (*at)->used < (*oldest)->used)
+            oldest = at;
+    }
+    return oldest;
+}
+
 /* The plan for a call, made where there is none yet. */
 static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
     const wk_gpu *g = s->gpu;
     wk_dnn *dnn = s->dnn;
-    wk_dnn_plan **place = &dnn->plans[hash_of(d)], *p = *place;
-    size_t bytes = (size_t)d->key_n * sizeof *d->key;
-    if (!p || p->key_n != d->key_n || memcmp(p->key, d->key, bytes) != 0) {
+    wk_dnn_plan **place = place_of(dnn, d), *p = *place;
+    if (!p || !is_for(p, d)) {
         if (s->graph)
             return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: nothing is set up while a graph is captured");
         plan_free(p);
@@ -238,7 +262,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
         *p = (wk_dnn_plan){.key_n = d->key_n};
-        memcpy(p->key, d->key, bytes);
+        memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
         p->status = d->set_up(dnn->handle, p, d->data);
         if (p->status == miopenStatusSuccess && p->workspace > WORKSPACE_MOST)
             p->status = miopenStatusUnsupportedOp;
@@ -248,6 +272,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         }
         *place = p;
     }
+    p->used = ++dnn->calls;
     *plan = p;
     return p->status == miopenStatusSuccess ? WK_OK : fail(g, "setting up", p->status);
 }

@@ -1,0 +1,294 @@
+/* cudnn_attention.c: attention by cuDNN, which knows it as a graph of operations: a product, what is done to its
+ * elements, a softmax in steps, a product. What lies between is never in memory. */
+#include "cudnn_plan.h"
+#include "gpu/families.h"
+#include "ops/attention.h"
+#include "wick/ops.h"
+
+/* Tensors by what they are. */
+enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, IDS };
+
+typedef struct {
+    wk_dtype dtype;
+    int64_t b, hq, hk, s, t, d, dv;
+    int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
+    bool causal, lse;
+    float scale, lowest;
+    int32_t keys, queries;
+    void *data[IDS];
+} work;
+
+/* ---- nodes of the graph ---- */
+
+/* A tensor that is not in memory. */
+static cudnnBackendDescriptor_t between(wk_cudnn_plan *p, cudnnDataType_t type, const int64_t *shape)
+{
+    wk_cudnn_tensor t = {.type = type, .rank = 4, .shape = shape, .flags = WK_CUDNN_VIRTUAL};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* A number that is given at the run. */
+static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
+{
+    static const int64_t ones[] = {1, 1, 1, 1};
+    wk_cudnn_tensor t = {
+        .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* y = mode(x, b) where t; b and t may be NULL. */
+typedef struct {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t compute;
+    cudnnBackendDescriptor_t x, b, t, y;
+    int64_t axis; /* of GEN_INDEX */
+} pointwise;
+
+static cudnnBackendDescriptor_t add_pointwise(wk_cudnn_plan *p, const pointwise *n)
+{
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &n->mode);
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &n->compute);
+    if (n->axis)
+        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &n->axis);
+    wk_cudnn_finish(p, d, "an elementwise step");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, n->x);
+    if (n->b)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, n->b);
+    if (n->t)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, n->t);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, n->y);
+    wk_cudnn_add(p, op, "an elementwise step");
+    return n->y;
+}
+
+static cudnnBackendDescriptor_t add_reduction(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
+                                              cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a reduction");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    wk_cudnn_add(p, op, "a reduction");
+    return y;
+}
+
+static cudnnBackendDescriptor_t add_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
+                                            cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set(p, d, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a product");
+    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, d);
+    wk_cudnn_add(p, op, "a product");
+    return y;
+}
+
+/* ---- the graph ---- */
+
+/* Q, K, V or Y; K is taken turned. */
+static cudnnBackendDescriptor_t operand(wk_cudnn_plan *p, const work *w, int id)
+{
+    int64_t heads = id == Q || id == Y ? w->hq : w->hk, rows = id == Q || id == Y ? w->s : w->t;
+    int64_t width = id == Q || id == K ? w->d : w->dv;
+    const int64_t *st = w->strides[id];
+    bool turned = id == K;
+    int64_t shape[] = {w->b, heads, turned ? width : rows, turned ? rows : width};
+    int64_t strides[] = {st[0], st[1], turned ? st[3] : st[2], turned ? st[2] : st[3]};
+    wk_cudnn_tensor t = {
+        .id = id, .type = wk_cudnn_dtype(w->dtype), .rank = 4, .shape = shape, .strides = strides};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* The query's or the key's number for every score. */
+static cudnnBackendDescriptor_t count(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores, const int64_t *shape,
+                                      int64_t axis)
+{
+    return add_pointwise(p, &(pointwise){.mode = CUDNN_POINTWISE_GEN_INDEX,
+                                         .compute = CUDNN_DATA_INT32,
+                                         .x = scores,
+                                         .y = between(p, CUDNN_DATA_INT32, shape),
+                                         .axis = axis});
+}
+
+/* Scores of keys after the query's position become -inf; query i stands at i + t - s. */
+static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t scores,
+                                           const int64_t *shape)
+{
+    cudnnBackendDescriptor_t row = count(p, scores, shape, 2);
+    if (w->s != w->t) {
+        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
+                                            number(p, KEYS, CUDNN_DATA_INT32), NULL,
+                                            between(p, CUDNN_DATA_INT32, shape), 0});
+        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
+                                            number(p, QUERIES, CUDNN_DATA_INT32), NULL,
+                                            between(p, CUDNN_DATA_INT32, shape), 0});
+    }
+    cudnnBackendDescriptor_t column = count(p, scores, shape, 3);
+    cudnnBackendDescriptor_t seen =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
+                                      between(p, CUDNN_DATA_BOOLEAN, shape), 0});
+    return add_pointwise(p, &(pointwise){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                         number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
+                                         between(p, CUDNN_DATA_FLOAT, shape), 0});
+}
+
+/* All but the numbers of batches, heads, queries and keys. */
+static int64_t form_of(const work *w)
+{
+    int64_t kind = w->causal + (w->causal && w->s != w->t),
+            flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind;
+    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 16 + flags + 1;
+}
+
+static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
+{
+    const work *w = data;
+    const int64_t all[] = {w->b, w->hq, w->s, w->t}, rows[] = {w->b, w->hq, w->s, 1};
+    const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t q = operand(p, w, Q), k = operand(p, w, K), v = operand(p, w, V);
+    cudnnBackendDescriptor_t scores = add_product(p, q, k, between(p, f32, all));
+    scores = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32), NULL,
+                                           between(p, f32, all), 0});
+    if (w->causal)
+        scores = hide_later(p, w, scores, all);
+    cudnnBackendDescriptor_t top = add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, between(p, f32, rows));
+    cudnnBackendDescriptor_t less =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, f32, scores, top, NULL, between(p, f32, all), 0});
+    cudnnBackendDescriptor_t e =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, between(p, f32, all), 0});
+    cudnnBackendDescriptor_t sum = add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, between(p, f32, rows));
+    cudnnBackendDescriptor_t log =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, between(p, f32, rows), 0});
+    wk_cudnn_tensor lse = {.id = w->lse ? LSE : 0,
+                           .type = f32,
+                           .rank = 4,
+                           .shape = rows,
+                           .flags = w->lse ? 0 : WK_CUDNN_VIRTUAL};
+    add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
+    cudnnBackendDescriptor_t weights =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
+                                      between(p, wk_cudnn_dtype(w->dtype), all), 0});
+    add_product(p, weights, v, operand(p, w, Y));
+    wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
+}
+
+static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const work *w = data;
+    int64_t ids[IDS];
+    void *pointers[IDS];
+    int n = 0;
+    for (int id = Q; id < IDS; id++) {
+        if (!w->data[id])
+            continue;
+        ids[n] = id;
+        pointers[n++] = w->data[id];
+    }
+    return wk_cudnn_execute(handle, p, workspace, n, ids, pointers);
+}
+
+/* ---- calls ---- */
+
+static const char *refuse(const wk_call *c)
+{
+    const wk_sdpa_options *o = c->params;
+    const char *why = wk_cudnn_refuse(c, WK_SET(WK_F16) | WK_SET(WK_BF16));
+    if (why)
+        return why;
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    if (c->in[3] || o->softcap != 0 || o->window > 0)
+        return "by cuDNN without mask, softcap and window";
+    if (q->shape[3] % 8 || v->shape[3] % 8 || q->shape[3] > 256 || v->shape[3] > 256)
+        return "cuDNN takes widths that are multiples of 8, up to 256";
+    if (o->causal && q->shape[2] > k->shape[2])
+        return "queries that see no key";
+    return NULL;
+}
+
+/* t itself where cuDNN takes its layout: elements of a row side by side, rows at multiples of 16 bytes. */
+static const wk_tensor *usable(const wk_tensor *t)
+{
+    bool good = t->strides[3] == 1 && (size_t)wk_ptr(t) % 16 == 0;
+    for (int d = 0; d < 3; d++)
+        good = good && (t->shape[d] == 1 || (t->strides[d] > 0 && t->strides[d] % 8 == 0));
+    if (good)
+        return t;
+    wk_tensor *copy = wk_tensor_new(t->storage->device, t->dtype, 4, t->shape);
+    return copy && wk_copy_into(copy, t) == WK_OK ? copy : NULL;
+}
+
+/* A dimension of size 1 has the stride it would have if packed: others confuse cuDNN. */
+static void take_strides(int64_t *strides, const wk_tensor *t)
+{
+    int64_t step = t->shape[3];
+    for (int d = 3; d >= 0; d--)
+        strides[d] = t->shape[d] == 1 ? (d == 3 ? 1 : step) : t->strides[d];
+    for (int d = 2; d >= 0; d--) {
+        if (t->shape[d] == 1)
+            strides[d] = strides[d + 1] * t->shape[d + 1];
+    }
+}
+
+static wk_status run(wk_call *c)
+{
+    const wk_sdpa_options *o = c->params;
+    const wk_tensor *in[3];
+    for (int i = 0; i < 3; i++) {
+        in[i] = usable(c->in[i]);
+        if (!in[i])
+            return wk_error_status();
+    }
+    work w = {.dtype = c->dtype,
+              .b = in[0]->shape[0],
+              .hq = in[0]->shape[1],
+              .hk = in[1]->shape[1],
+              .s = in[0]->shape[2],
+              .t = in[1]->shape[2],
+              .d = in[0]->shape[3],
+              .dv = in[2]->shape[3],
+              .causal = o->causal != 0,
+              .lse = c->out[1] != NULL,
+              .scale = (float)wk_sdpa_scale(o, in[0]->shape[3]),
+              .lowest = -INFINITY};
+    w.keys = (int32_t)w.t;
+    w.queries = (int32_t)w.s;
+    for (int i = 0; i < 3; i++) {
+        take_strides(w.strides[Q + i], in[i]);
+        w.data[Q + i] = wk_ptr(in[i]);
+    }
+    take_strides(w.strides[Y], c->out[0]);
+    w.data[Y] = wk_ptr(c->out[0]);
+    w.data[LSE] = w.lse ? wk_ptr(c->out[1]) : NULL;
+    w.data[SCALE] = &w.scale;
+    w.data[LOWEST] = w.causal ? &w.lowest : NULL;
+    w.data[KEYS] = w.causal && w.s != w.t ? &w.keys : NULL;
+    w.data[QUERIES] = w.causal && w.s != w.t ? &w.queries : NULL;
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
+    for (int i = 0; i < 3; i++) {
+        wk_cudnn_key_shape(&d, 4, in[i]->shape);
+        wk_cudnn_key_shape(&d, 4, w.strides[Q + i]);
+    }
+    wk_cudnn_key_add(&d, w.causal);
+    wk_cudnn_key_add(&d, w.lse);
+    return wk_cudnn_run(&d);
+}
+
+const wk_impl wk_cuda_impls_attention[] = {
+    {"sdpa", "cudnn", run, refuse, NULL},
+    {0},
+};
