@@ -43,6 +43,7 @@
     X(philox_h, "philox.h") \
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
+    X(quant_h, "quant.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -78,6 +79,7 @@
     X(pad_hip, "pad.hip") \
     X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
+    X(quant_hip, "quant.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \
