@@ -6,14 +6,17 @@
 #include "wick/ops.h"
 
 /* Tensors by what they are. */
-enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, IDS };
+enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, REACH, LOWEST2, IDS };
 
 typedef struct {
     wk_dtype dtype;
     int64_t b, hq, hk, s, t, d, dv;
     int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
     bool causal, lse;
-    float scale, lowest;
+    bool large;     /* it gets kernels for its very sizes */
+    bool asked_for; /* by name: it does so if there are no others */
+    bool windowed;  /* keys too far before the query are not seen either */
+    float scale, lowest, reach;
     int32_t keys, queries;
     void *data[IDS];
 } work;
@@ -147,12 +150,29 @@ static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const work *w, cudn
                                          between(p, CUDNN_DATA_FLOAT, shape), 0});
 }
 
+/* The same for keys of a window's length and more before it: a key is seen where its number + reach is beyond the
+ * query's. */
+static cudnnBackendDescriptor_t hide_earlier(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores,
+                                             const int64_t *shape)
+{
+    cudnnBackendDescriptor_t row = count(p, scores, shape, 2), column = count(p, scores, shape, 3);
+    column = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, column,
+                                           number(p, REACH, CUDNN_DATA_FLOAT), NULL,
+                                           between(p, CUDNN_DATA_INT32, shape), 0});
+    cudnnBackendDescriptor_t seen =
+        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, column, row, NULL,
+                                      between(p, CUDNN_DATA_BOOLEAN, shape), 0});
+    return add_pointwise(p, &(pointwise){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                         number(p, LOWEST2, CUDNN_DATA_FLOAT), seen,
+                                         between(p, CUDNN_DATA_FLOAT, shape), 0});
+}
+
 /* All but the numbers of batches, heads, queries and keys. */
 static int64_t form_of(const work *w)
 {
-    int64_t kind = w->causal + (w->causal && w->s != w->t),
-            flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind;
-    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 16 + flags + 1;
+    int64_t kind = w->causal + (w->causal && w->s != w->t);
+    int64_t flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind + 16 * w->windowed;
+    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 32 + flags + 1;
 }
 
 static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
@@ -166,6 +186,8 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
                                            between(p, f32, all), 0});
     if (w->causal)
         scores = hide_later(p, w, scores, all);
+    if (w->windowed)
+        scores = hide_earlier(p, scores, all);
     cudnnBackendDescriptor_t top = add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, between(p, f32, rows));
     cudnnBackendDescriptor_t less =
         add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, f32, scores, top, NULL, between(p, f32, all), 0});
@@ -184,7 +206,14 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
         add_pointwise(p, &(pointwise){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
                                       between(p, wk_cudnn_dtype(w->dtype), all), 0});
     add_product(p, weights, v, operand(p, w, Y));
-    wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
+    if (p->status != CUDNN_STATUS_SUCCESS)
+        return;
+    if (!w->large)
+        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
+    if (w->large || (w->asked_for && p->status != CUDNN_STATUS_SUCCESS)) {
+        wk_cudnn_again(p);
+        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){0});
+    }
 }
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -211,12 +240,16 @@ static const char *refuse(const wk_call *c)
     if (why)
         return why;
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    if (c->in[3] || o->softcap != 0 || o->window > 0)
-        return "by cuDNN without mask, softcap and window";
+    if (c->in[3] || o->softcap != 0)
+        return "by cuDNN without mask and softcap";
+    if (o->window > 0 && !o->causal)
+        return "by cuDNN with a window that is causal";
     if (q->shape[3] % 8 || v->shape[3] % 8 || q->shape[3] > 256 || v->shape[3] > 256)
         return "cuDNN takes widths that are multiples of 8, up to 256";
     if (o->causal && q->shape[2] > k->shape[2])
         return "queries that see no key";
+    if (k->shape[2] >= 1 << 24)
+        return "2^24 keys and more";
     return NULL;
 }
 
@@ -244,6 +277,14 @@ static void take_strides(int64_t *strides, const wk_tensor *t)
     }
 }
 
+/* Kernels for any sizes are a tenth slower, but those for certain sizes take a second to compile. Calls of half a
+ * millisecond and more come with the same sizes again and again. */
+static bool is_large(const work *w)
+{
+    double products = (double)w->b * (double)w->hq * (double)w->s * (double)w->t * (double)(w->d + w->dv);
+    return products > 1e11;
+}
+
 static wk_status run(wk_call *c)
 {
     const wk_sdpa_options *o = c->params;
@@ -265,6 +306,10 @@ static wk_status run(wk_call *c)
               .lse = c->out[1] != NULL,
               .scale = (float)wk_sdpa_scale(o, in[0]->shape[3]),
               .lowest = -INFINITY};
+    w.windowed = o->window > 0 && o->window < w.t; /* a wider one leaves nothing out */
+    w.reach = (float)(o->window - (w.t - w.s));
+    w.large = is_large(&w);
+    w.asked_for = strcmp(wk_forced_impl(), "cudnn") == 0;
     w.keys = (int32_t)w.t;
     w.queries = (int32_t)w.s;
     for (int i = 0; i < 3; i++) {
@@ -278,17 +323,31 @@ static wk_status run(wk_call *c)
     w.data[LOWEST] = w.causal ? &w.lowest : NULL;
     w.data[KEYS] = w.causal && w.s != w.t ? &w.keys : NULL;
     w.data[QUERIES] = w.causal && w.s != w.t ? &w.queries : NULL;
+    w.data[REACH] = w.windowed ? &w.reach : NULL;
+    w.data[LOWEST2] = w.windowed ? &w.lowest : NULL;
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     for (int i = 0; i < 3; i++) {
         wk_cudnn_key_shape(&d, 4, in[i]->shape);
         wk_cudnn_key_shape(&d, 4, w.strides[Q + i]);
     }
     wk_cudnn_key_add(&d, w.causal);
+    wk_cudnn_key_add(&d, w.windowed);
     wk_cudnn_key_add(&d, w.lse);
+    wk_cudnn_key_add(&d, w.asked_for);
     return wk_cudnn_run(&d);
 }
 
+/* Each step of a decoder has other sizes, which cuDNN would set up for; wick's kernel does not. */
+static const char *refuse_slower(const wk_call *c)
+{
+    enum { FEW = 16 };
+    const char *why = refuse(c);
+    if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
+        return why;
+    return c->in[0]->shape[2] < FEW ? "wick's kernel is faster for few queries" : NULL;
+}
+
 const wk_impl wk_cuda_impls_attention[] = {
-    {"sdpa", "cudnn", run, refuse, NULL},
+    {"sdpa", "cudnn", run, refuse_slower, NULL},
     {0},
 };

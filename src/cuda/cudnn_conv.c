@@ -289,7 +289,7 @@ static uint64_t variant_of(bool channels_last, int config)
 }
 
 /* A product over pixels and a convolution of each channel by itself need no other order. The tensor cores take channels
- * by eights. */
+ * by eights, and fours. */
 static void choose_layout(work *w, uint64_t variant)
 {
     const wk_conv_geometry *g = &w->g;
@@ -300,7 +300,7 @@ static void choose_layout(work *w, uint64_t variant)
         w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
     }
     if (w->channels_last && w->way == MAP && g->groups == 1 && g->image_channels % 8)
-        w->channels = (g->image_channels + 7) / 8 * 8;
+        w->channels = g->image_channels <= 4 ? 4 : (g->image_channels + 7) / 8 * 8;
 }
 
 static wk_status start(const wk_call *c, work *w, uint64_t variant)

@@ -228,6 +228,15 @@ static cudnnBackendDescriptor_t finish_graph(cudnnHandle_t handle, wk_cudnn_plan
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 
+void wk_cudnn_again(wk_cudnn_plan *p)
+{
+    while (p->n_configs > 0)
+        wk_cudnn.cudnnBackendDestroyDescriptor(p->configs[--p->n_configs]);
+    p->kernels = NULL;
+    p->status = CUDNN_STATUS_SUCCESS;
+    p->trouble[0] = 0;
+}
+
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
     cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);

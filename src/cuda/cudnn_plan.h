@@ -136,6 +136,8 @@ typedef struct {
     int64_t form;  /* graphs of the same form share their kernels; 0: they do not */
     int number;    /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
+/* Forgets a choice that did not work out, so that another one can be made for the same graph. */
+void wk_cudnn_again(wk_cudnn_plan *p);
 /* The graph is complete: asks for configurations, all there are. */
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
 /* The same, until one works out. */
