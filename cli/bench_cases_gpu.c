@@ -68,6 +68,44 @@
 #define SMALLER (16.0 * 64 * 112 * 112 * 4)
 #define ROWS (16384.0 * 4096)
 
+/* clang-format off */
+/* Fused ops; PyTorch's counterpart is what its eager mode runs for the same formula. */
+#define ADD_NORM(op, rows, cols, more) \
+    {op "." rows "x" cols ".bf16", op, "x=T[" rows "," cols "] residual=T[" rows "," cols "] weight=T[" cols "]" more, \
+     WK_BF16, 4 * HALF, 0, 0, false},
+#define HALF (8192.0 * 4096 * 2) /* bytes of a bf16 tensor of 8192 x 4096; 65536 x 512 is as large */
+#define FUSED \
+    ADD_NORM("add_rms_norm", "8192", "4096", "") \
+    ADD_NORM("add_rms_norm", "65536", "512", "") \
+    ADD_NORM("add_layer_norm", "8192", "4096", " bias=T[4096]") \
+    {"bias_act.gelu.8192x8192.bf16", "bias_act", "x=T[8192,8192] bias=T[8192] act=gelu", WK_BF16, 2 * N * 2, 0, 0, false}, \
+    {"silu_mul.8192x8192.bf16", "silu_mul", "gate=T[8192,8192] up=T[8192,8192]", WK_BF16, 3 * N * 2, 0, 0, false}, \
+    {"silu_mul.packed.8192x8192.bf16", "silu_mul", "gate=T[8192,16384]", WK_BF16, 3 * N * 2, 0, 0, false}, \
+    {"silu_mul_backward.8192x8192.bf16", "silu_mul_backward", "gate=T[8192,8192] up=T[8192,8192] dy=T[8192,8192]", \
+     WK_BF16, 5 * N * 2, 0, 0, false}, \
+    {"rope_qk.8x32x2048x128.bf16", "rope_qk", \
+     "q=T[8,32,2048,128] k=T[8,8,2048,128] cos=T[2048,64] sin=T[2048,64]", WK_BF16, 2.5 * N * 2, 0, 0, false}, \
+    {"softmax_cross_entropy.8192x32000.bf16", "softmax_cross_entropy", "x=T[8192,32000] target=i64[8192]:0..32000", \
+     WK_BF16, 2.0 * 8192 * 32000 * 2, 0, 0, false}, \
+    {"linear_act.gelu.4096x4096x14336.bf16", "linear_act", \
+     "x=T[4096,4096] weight=T[14336,4096] bias=T[14336] act=gelu", WK_BF16, 0, 2.0 * 4096 * 4096 * 14336, 0, false}, \
+    {"linear_act.residual.4096x4096x4096.bf16", "linear_act", \
+     "x=T[4096,4096] weight=T[4096,4096] bias=T[4096] z=T[4096,4096]", WK_BF16, 0, 2.0 * 4096 * 4096 * 4096, 0, false}, \
+    {"conv2d_bias_act.resnet_3x3.f16", "conv2d_bias_act", \
+     "x=T[64,64,56,56] weight=T[64,64,3,3] bias=T[64] z=T[64,64,56,56] padding=1 act=relu", WK_F16, 0, \
+     2.0 * 64 * 64 * 56 * 56 * 64 * 9, 0, false}, \
+    {"conv2d_bn_act.resnet_3x3.f16", "conv2d_bn_act", \
+     "x=T[64,64,56,56] weight=T[64,64,3,3] bn_weight=S[64] bn_bias=S[64] mean=S[64]:0..1 var=S[64]:1..2 padding=1 " \
+     "act=relu", WK_F16, 0, 2.0 * 64 * 64 * 56 * 56 * 64 * 9, 0, false}, \
+    {"batch_norm_act.relu.f32", "batch_norm_act", \
+     "x=T[64,64,112,112] weight=S[64] bias=S[64] mean=S[64]:0..1 var=S[64]:1..2 act=relu", WK_F32, 2 * IMAGE, 0, 0, \
+     false}, \
+    EXPR(".f32", WK_F32, 4) EXPR(".bf16", WK_BF16, 2)
+#define EXPR(suffix, dtype, bytes) \
+    {"expr.gelu_abcd" suffix, "expr", \
+     "text=gelu(a*b+c)*d a=T[67108864] b=T[67108864] c=T[67108864] d=T[67108864]", dtype, 5 * N * (bytes), 0, 0, false},
+/* clang-format on */
+
 static const bench_case cases[] = {
 /* clang-format off */
 #define IN_F32(n, o, s, elements, more, l) {n ".f32", o, s, WK_F32, (elements) * 4 + (more), 0, l, false},
@@ -127,6 +165,7 @@ static const bench_case cases[] = {
     {"scatter_add.last.f32", "scatter_add", "x=T[16384,4096] ids=i64[16384,4096]:0..4096 src=T[16384,4096] dim=1", WK_F32,
      ROWS * 20, 0, 0, true},
     {"dropout.f32", "dropout", "x=T[67108864] p=0.5 seed=1", WK_F32, 2 * N * 4, 0, 0, false},
+    FUSED
     {"eager_overhead.add1024", "affine", "x=T[1024] mul=1 add=1", WK_F32, 0, 0, 0, false},
     /* clang-format on */
     {0},

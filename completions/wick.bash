@@ -16,7 +16,7 @@ _wick() {
     local command=${COMP_WORDS[1]} words=
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W 'info ops op check bench kernels help --help --version' -- "$current"))
+        COMPREPLY=($(compgen -W 'info ops op check bench kernels run help --help --version' -- "$current"))
         return
     fi
     case $before in
@@ -34,7 +34,8 @@ _wick() {
         COMPREPLY=($(compgen -d -- "$current"))
         return
         ;;
-    --threads | --seconds | --tolerance | --jobs) return ;;
+    --random) words='8b 1b tiny' ;;
+    --threads | --seconds | --tolerance | --jobs | --prompt | --tokens | --temperature | --top-k | --top-p | --seed | --prompt-tokens | --repeat) return ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -60,7 +61,16 @@ _wick() {
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'
         ;;
-    help) words='info ops op check bench kernels' ;;
+    run)
+        if [[ $COMP_CWORD -eq 2 ]]; then
+            words='llama --help'
+        elif [[ $current == -* ]]; then
+            words='--device --dtype --json --prompt --tokens --temperature --top-k --top-p --seed --ignore-eos --random --prompt-tokens --repeat --help'
+        else
+            COMPREPLY=($(compgen -f -- "$current"))
+        fi
+        ;;
+    help) words='info ops op check bench kernels run' ;;
     esac
     COMPREPLY+=($(compgen -W "$words" -- "$current"))
     [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null

@@ -9,9 +9,16 @@ passed=0 skipped=0
 export LD_LIBRARY_PATH="$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for source in examples/*.c; do
     name=$(basename "$source" .c)
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source" -Iinclude -L"$build" -lwick -lm -o "$folder/$name"
+    libraries="-L$build -lwick" arguments=
+    case $name in # models are not in the library
+    llama)
+        libraries="-Imodels $build/libwick_models.a $build/libwick.a -ldl -lpthread"
+        arguments="$PWD/tests/models/llama3 wick"
+        ;;
+    esac
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source" -Iinclude $libraries -lm -o "$folder/$name"
     echo "== $name"
-    (cd "$folder" && "./$name")
+    (cd "$folder" && "./$name" $arguments)
     passed=$((passed + 1))
 done
 if command -v rustc >/dev/null; then

@@ -13,13 +13,14 @@
 #            passes do without MIOpen. All of it: emu/run build/wick check --device rocm:0 --impl miopen
 #   calls    what the second call of each op asks of HIP and MIOpen (tests/second_call.c) instead of `wick check`.
 #   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
+#   models   the tiny language models (tests/models.c), with steps recorded as graphs; the build is inside the source tree.
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
-passes='gfx90a-streams-lazy gfx1100-streams gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy gfx90a-miopen-lazy gfx90a-calls'
+passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy gfx90a-miopen-lazy gfx90a-calls'
 # Of each family, and of each way that MIOpen has to make its kernels.
 miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op leaky_relu* --op batch_norm_* --op lrn* --op rms_norm
-    --op rnn*'
+    --op rnn* --op ctc_loss --op sdpa --op rope_i*'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
     log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' check=1 race=0 lazy=0
@@ -41,9 +42,10 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
         export WICK_EXACT_ALLOC=0 WICK_HIP_LIBRARY="$ROCM_BUILD/tests/libshim_hip.so"
         WICK_WITHOUT=miopen "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" tests/test_second_call rocm:0 &&
             WICK_MIOPEN_LIBRARY="$ROCM_BUILD/tests/libshim_miopen.so" "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" \
-                tests/test_second_call rocm:0 conv softmax avg_pool leaky_relu batch_norm lrn rms_norm rnn sum
+                tests/test_second_call rocm:0 conv softmax avg_pool leaky_relu batch_norm lrn rms_norm rnn sum ctc rope sdpa
     ) >"$log" 2>&1 || status=$? ;;
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;
+    *-models*) (cd "$here" && WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_models" rocm:0) >"$log" 2>&1 || status=$? ;;
     *) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$? ;;
     esac
     time=$(($(date +%s) - start))

@@ -166,8 +166,10 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
-        /* Where a tail stands beside other inputs, infer knows what it lacks. */
-        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0)
+        /* Where a tail stands beside other inputs, or a parameter leaves it no names, infer knows what it lacks. */
+        char buf[48];
+        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0 &&
+            op->tail_name(c->params, 0, buf, sizeof buf))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));
@@ -249,6 +251,9 @@ static wk_status make_outputs(wk_call *c)
             return wk_error_status();
     }
     for (int i = 0; c->tail_out && i < c->n_tail; i++) {
+        bool given = c->op->tail_gives && (c->tail_out[i] || !c->op->tail_gives(c->params, i));
+        if (given)
+            continue;
         c->tail_out[i] = wk_tensor_new(c->device, c->tail[i]->dtype, c->tail[i]->rank, c->tail[i]->shape);
         if (!c->tail_out[i])
             return wk_error_status();
@@ -411,6 +416,10 @@ static wk_status run_with_outputs(wk_call *c)
     WK_TRY(order_streams(c));
     WK_TRY(run_impl(c));
     const char *ran = last_impl;
+    for (int i = 0; c->op->tail_gives && i < c->n_tail; i++) {
+        if (c->tail_out && c->tail_out[i])
+            atomic_fetch_add(&c->tail_out[i]->storage->version, 1);
+    }
     for (int i = 0; i < wk_op_outputs(c->op); i++) {
         if (in_place >> i & 1)
             atomic_fetch_add(&c->out[i]->storage->version, 1);

@@ -94,6 +94,10 @@ static void build(void)
         add_impls(WK_KIND_ROCM, *family);
         add_impls(WK_KIND_CUDA, *family);
     }
+    for (const wk_impl *const *family = wk_composed_families; *family; family++) {
+        for (int kind = 0; kind < WK_KIND_COUNT; kind++)
+            add_impls((wk_device_kind)kind, *family);
+    }
 #define X(name) add_impls(WK_KIND_ROCM, wk_rocm_impls_##name);
     WK_MIOPEN_BEHIND(X)
 #undef X

@@ -204,7 +204,7 @@ static wk_status run_linear(wk_call *c)
     wk_compute compute = wk_dtypes[c->dtype].compute;
     wk_tensor x, y;
     const wk_tensor *bias = NULL;
-    wk_activation_ctx act = {WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_linear_params)->act, compute)};
+    wk_activation_ctx act = {.fn = WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_linear_params)->act, compute)};
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(as_rows(c->in[0], &x));

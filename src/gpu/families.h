@@ -27,6 +27,10 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
     F(batch_norm) \
     F(lrn) \
     F(norm) \
+    F(ctc) \
+    F(attention) \
+    F(rope) \
+    F(random) \
     F(reduce)
 /* clang-format on */
 

@@ -51,8 +51,10 @@ typedef struct {
 
 /* Which instance. Unused fields must be zero. */
 typedef struct {
-    const char *formula; /* a literal: compared by address */
-    unsigned char t[8];  /* wk_dtype */
+    /* A literal: compared by address. One that is made at run time (expr.c) is its name, a line's end and its
+     * definition, and is never freed. */
+    const char *formula;
+    unsigned char t[8]; /* wk_dtype */
     short i[8];
 } wk_instance;
 #define WK_INSTANCE(...) (&(wk_instance){__VA_ARGS__})
@@ -80,6 +82,11 @@ static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)
 wk_divisor wk_divisor_of(i64 d);
 /* For a kernel that checks indices: input `slot` of the call. */
 wk_report wk_report_of(const wk_call *c, int slot);
+
+/* Counters on the device that are 0 before and after every kernel of the thread's stream, WK_GPU_COUNTERS of them: for blocks
+ * that share a result, see last_of in kernels/device.h. */
+enum { WK_GPU_COUNTERS = 1024 };
+u32 *wk_gpu_counters(const wk_call *c);
 
 /* Zeroes device memory on the thread's stream. */
 wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes);

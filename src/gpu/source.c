@@ -26,8 +26,10 @@
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
+    X(expr_h, "expr.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
+    X(index_sum_h, "index_sum.h") \
     X(loss_h, "loss.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
@@ -48,6 +50,7 @@
     X(scan_h, "scan.h") \
     X(softmax_h, "softmax.h") \
     X(walk_h, "walk.h") \
+    X(act_hip, "act.hip") \
     X(attention_hip, "attention.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
@@ -58,7 +61,9 @@
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
+    X(expr_hip, "expr.hip") \
     X(index_hip, "index.hip") \
+    X(index_lines_hip, "index_lines.hip") \
     X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \

@@ -161,8 +161,11 @@ typedef struct wk_dnn {
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
 {
-    static const miopenDataType_t types[WK_DTYPE_COUNT] = {
-        [WK_F32] = miopenFloat, [WK_F16] = miopenHalf, [WK_BF16] = miopenBFloat16, [WK_F64] = miopenDouble};
+    static const miopenDataType_t types[WK_DTYPE_COUNT] = {[WK_F32] = miopenFloat,
+                                                           [WK_F16] = miopenHalf,
+                                                           [WK_BF16] = miopenBFloat16,
+                                                           [WK_F64] = miopenDouble,
+                                                           [WK_I64] = miopenInt64};
     return types[dtype];
 }
 

@@ -49,6 +49,34 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
                 v[p][e] = index(p) < n ? get(raw[p].v[e]) : (acc<T>)0;
         }
     }
+    /* The sum of two rows: both are on their way before the first is looked at. */
+    MEMBER void fetch_sum(const T *x, const T *z)
+    {
+        pack<T, VEC> raw[PACKS], more[PACKS];
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            raw[p] = load_once<VEC>(x + (index(p) < n ? index(p) : 0));
+            more[p] = load_once<VEC>(z + (index(p) < n ? index(p) : 0));
+        }
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                v[p][e] = index(p) < n ? get(raw[p].v[e]) + get(more[p].v[e]) : (acc<T>)0;
+        }
+    }
+    MEMBER void keep(T *to) const
+    {
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            pack<T, VEC> out;
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                out.v[e] = put<T>(v[p][e]);
+            if (index(p) < n)
+                store<VEC>(to + index(p), out);
+        }
+    }
 };
 
 /* How a row is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
@@ -71,8 +99,8 @@ template <class T> using wide = typename sum_of<T>::type;
 /* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those
  * from the row's first one in the wider type: no large mean and no outlier costs accuracy. */
 template <class T, int VEC, int PACKS, int LANES>
-DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
-                                  wide<T> *room)
+DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r,
+                                  acc<T> start, wide<T> *room)
 {
     typedef acc<T> R;
     typedef wide<T> W;
@@ -90,7 +118,7 @@ DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC
             q += d * d;
         }
     }
-    W sum = s, squares = q, origin = get(*x), off = (W)own - origin, inverse_n = (W)a.inverse_n;
+    W sum = s, squares = q, origin = start, off = (W)own - origin, inverse_n = (W)a.inverse_n;
     if (a.centred) {
         sum += k * off;
         squares += off * (2 * (W)s + k * off);
@@ -139,7 +167,8 @@ DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
     *group = (int)(row - *sample * a.groups);
 }
 
-template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
+/* MODE 1: a channel has several elements; 2: of the sum of x and z. */
+template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_rows(const norm_rows_args &a)
 {
     typedef acc<T> R;
     const int THREADS = LANES > WAVE ? LANES : 256, PER = THREADS / LANES;
@@ -155,10 +184,20 @@ template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_r
         find_row(a, row, &sample, &group);
         const T *x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
         T *y = (T *)a.y + row * a.n;
-        r.fetch(x);
-        row_stats<R> s = stats_of(a, r, x, room);
+        R start = get(*x);
+        if constexpr (MODE == 2) {
+            const T *z = (const T *)a.z + row * a.dy_step;
+            r.fetch_sum(x, z);
+            start += get(*z);
+        } else {
+            r.fetch(x);
+        }
+        row_stats<R> s = stats_of(a, r, start, room);
+        if (MODE == 2 && a.sum && live) /* all threads have read the row: the sum may lie in x's or z's place */
+            r.keep((T *)a.sum + row * a.n);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
+            const int SPREAD = MODE == 1;
             int at = r.index(p), first = group * a.channels;
             R w[VEC], b[VEC];
             pack<T, VEC> out;
@@ -265,7 +304,7 @@ template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(con
         const T *from = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
         x.fetch(from);
         dy.fetch((const T *)a.dy + sample * a.dy_step + (i64)group * a.n);
-        row_stats<R> s = stats_of(a, x, from, room);
+        row_stats<R> s = stats_of(a, x, get(*from), room);
         T *dx = live && a.y ? (T *)a.y + (sample * a.groups + group) * a.n : (T *)0;
         grad_row(a, x, dy, s, group * a.n, dx, room2);
         UNROLL

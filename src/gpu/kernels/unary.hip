@@ -175,3 +175,7 @@ struct f_arange_real {
     template <class T0, class T1> using real = f64;
     static MEMBER f64 run(i64 i, const numbers<f64> &p) { return p.a + (f64)i * p.b; }
 };
+
+#undef MAP
+#undef GRAD
+#undef BIAS
