@@ -1,7 +1,7 @@
 /* cudnn.c: cuDNN plans convolutions for an H200 that is not there: every graph that wick builds has an engine, and the
  * engines keep wick's promises. Skipped where there is no cuDNN, or one that does not plan without a GPU. */
 #define wk_cuda_impls_conv tested_impls_conv
-#define wk_cudnn_variants tested_variants
+#define wk_cudnn_conv_variants tested_variants
 #include "../src/cuda/cudnn_conv.c"
 #include "test.h"
 

@@ -3,6 +3,7 @@
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/blas.h"
+#include "gpu/families.h"
 #include "gpu/runtime.h"
 
 static const char *const sonames[] = {"libcudnn.so.9", NULL};
@@ -64,8 +65,8 @@ static bool out_of_memory(cudnnStatus_t status)
 static wk_status fail(const wk_gpu *g, const char *doing, cudnnStatus_t status)
 {
     bool lacks = status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
-    char words[160] = "";
-    wk_cudnn.cudnnGetLastErrorString(words, sizeof words - 1);
+    char words[160];
+    wk_cudnn_words(words, sizeof words);
     return wk_fail(lacks || out_of_memory(status) ? WK_ERR_UNSUPPORTED : WK_ERR_DEVICE,
                    "%s: cuDNN: %s: %s%s%s", g->base.name, doing, wk_cudnn.cudnnGetErrorString(status),
                    words[0] ? ": " : "", words);
@@ -275,7 +276,11 @@ static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *
     WK_TRY(plan_of(s, d, &plan));
     WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
     cudnnStatus_t status = d->run(k->handle, plan, workspace, d->data);
-    return status == CUDNN_STATUS_SUCCESS ? WK_OK : fail(g, "running", status);
+    if (status == CUDNN_STATUS_SUCCESS)
+        return WK_OK;
+    if (!out_of_memory(status)) /* what failed once is not tried again */
+        wk_cudnn_ok(plan, status, "running");
+    return fail(g, "running", status);
 }
 
 wk_status wk_cudnn_run(wk_cudnn_call *d)
@@ -293,4 +298,11 @@ wk_status wk_cudnn_run(wk_cudnn_call *d)
     wk_status status = run_locked(g, s, d);
     pthread_mutex_unlock(&s->dnn_lock);
     return status;
+}
+
+int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    if (strncmp(c->op->name, "conv", 4) == 0)
+        return wk_cudnn_conv_variants(c, workspace, list, room);
+    return strcmp(c->op->name, "sdpa") == 0 ? wk_cudnn_attention_variants(list, room) : 0;
 }

@@ -14,6 +14,7 @@ typedef struct {
     int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
     bool causal, lse;
     bool large;     /* it gets kernels for its very sizes */
+    int number;     /* of the configuration to take; 0: the first that works */
     bool asked_for; /* by name: it does so if there are no others */
     bool windowed;  /* keys too far before the query are not seen either */
     float scale, lowest, reach;
@@ -212,7 +213,7 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
         wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
     if (w->large || (w->asked_for && p->status != CUDNN_STATUS_SUCCESS)) {
         wk_cudnn_again(p);
-        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){0});
+        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.number = w->number});
     }
 }
 
@@ -308,7 +309,8 @@ static wk_status run(wk_call *c)
               .lowest = -INFINITY};
     w.windowed = o->window > 0 && o->window < w.t; /* a wider one leaves nothing out */
     w.reach = (float)(o->window - (w.t - w.s));
-    w.large = is_large(&w);
+    w.number = (int)c->variant;
+    w.large = is_large(&w) || c->variant;
     w.asked_for = strcmp(wk_forced_impl(), "cudnn") == 0;
     w.keys = (int32_t)w.t;
     w.queries = (int32_t)w.s;
@@ -334,6 +336,7 @@ static wk_status run(wk_call *c)
     wk_cudnn_key_add(&d, w.windowed);
     wk_cudnn_key_add(&d, w.lse);
     wk_cudnn_key_add(&d, w.asked_for);
+    wk_cudnn_key_add(&d, w.number);
     return wk_cudnn_run(&d);
 }
 
@@ -345,6 +348,17 @@ static const char *refuse_slower(const wk_call *c)
     if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
         return why;
     return c->in[0]->shape[2] < FEW ? "wick's kernel is faster for few queries" : NULL;
+}
+
+/* The first configurations, with kernels for the call's very sizes; their workspaces are a few bytes. */
+int wk_cudnn_attention_variants(uint64_t *list, int room)
+{
+    int n = 0;
+    while (n < 3 && n < room) {
+        list[n] = 1 + (uint64_t)n;
+        n++;
+    }
+    return n;
 }
 
 const wk_impl wk_cuda_impls_attention[] = {

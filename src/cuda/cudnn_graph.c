@@ -4,25 +4,41 @@
 
 /* ---- descriptors ---- */
 
+void wk_cudnn_words(char *words, size_t room)
+{
+    words[0] = 0;
+    wk_cudnn.cudnnGetLastErrorString(words, room - 1);
+    words[room - 1] = 0;
+    words[strcspn(words, "\n")] = 0;
+}
+
 bool wk_cudnn_ok(wk_cudnn_plan *p, cudnnStatus_t status, const char *what)
 {
-    char words[160] = "";
+    char words[160];
     if (p->status != CUDNN_STATUS_SUCCESS)
         return false;
     if (status == CUDNN_STATUS_SUCCESS)
         return true;
     p->status = status;
-    wk_cudnn.cudnnGetLastErrorString(words, sizeof words - 1);
+    wk_cudnn_words(words, sizeof words);
     snprintf(p->trouble, sizeof p->trouble, "%s: %s%s%s", what, wk_cudnn.cudnnGetErrorString(status),
              words[0] ? ": " : "", words);
     return false;
+}
+
+void wk_cudnn_give_up(wk_cudnn_plan *p, const char *why)
+{
+    if (p->status != CUDNN_STATUS_SUCCESS)
+        return;
+    p->status = CUDNN_STATUS_NOT_SUPPORTED;
+    snprintf(p->trouble, sizeof p->trouble, "%s", why);
 }
 
 cudnnBackendDescriptor_t wk_cudnn_new(wk_cudnn_plan *p, cudnnBackendDescriptorType_t type, const char *what)
 {
     cudnnBackendDescriptor_t d = NULL;
     if (p->n_made == WK_CUDNN_DESCRIPTORS) {
-        wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "too many descriptors");
+        wk_cudnn_give_up(p, "too many descriptors");
         return NULL;
     }
     if (p->status == CUDNN_STATUS_SUCCESS &&
@@ -62,7 +78,7 @@ void wk_cudnn_add(wk_cudnn_plan *p, cudnnBackendDescriptor_t op, const char *wha
     if (p->n_ops < WK_CUDNN_OPS)
         p->ops[p->n_ops++] = op;
     else
-        wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "too many operations");
+        wk_cudnn_give_up(p, "too many operations");
 }
 
 cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_tensor *t)
@@ -255,7 +271,7 @@ void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rule
                 return;
         }
     }
-    wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
+    wk_cudnn_give_up(p, "it has no engine for this call");
 }
 
 cudnnStatus_t wk_cudnn_execute(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, int n,

@@ -104,11 +104,19 @@ static inline const void *wk_cudnn_factor(wk_dtype dtype, bool one)
     return dtype == WK_F64 ? (const void *)&d[one] : (const void *)&f[one];
 }
 
+/* The ways that cuDNN has for a call of the family, for wk_tune; see wk_gpu_variants. */
+int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_cudnn_attention_variants(uint64_t *list, int room);
+
 /* ---- graphs ----
  * After a step that failed the others do nothing: the plan's status is looked at once, at the end. */
 
 /* Notes a status; false when it is not a success. `what` says which step it was. */
 bool wk_cudnn_ok(wk_cudnn_plan *p, cudnnStatus_t status, const char *what);
+/* Notes that cuDNN will not do, for a reason of wick's. */
+void wk_cudnn_give_up(wk_cudnn_plan *p, const char *why);
+/* The library's words on what went wrong last, on one line; "" when it has none. */
+void wk_cudnn_words(char *words, size_t room);
 
 cudnnBackendDescriptor_t wk_cudnn_new(wk_cudnn_plan *p, cudnnBackendDescriptorType_t type, const char *what);
 void wk_cudnn_set(wk_cudnn_plan *p, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,

@@ -132,7 +132,7 @@ static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const wor
             if (g == 0)
                 l->offset[i] = at;
             else if (at != l->offset[i] + (size_t)g * gate)
-                wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "gates lie apart");
+                wk_cudnn_give_up(p, "gates lie apart");
         }
     }
 }
