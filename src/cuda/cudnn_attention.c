@@ -24,13 +24,6 @@ typedef struct {
 
 /* ---- nodes of the graph ---- */
 
-/* A tensor that is not in memory. */
-static cudnnBackendDescriptor_t between(wk_cudnn_plan *p, cudnnDataType_t type, const int64_t *shape)
-{
-    wk_cudnn_tensor t = {.type = type, .rank = 4, .shape = shape, .flags = WK_CUDNN_VIRTUAL};
-    return wk_cudnn_tensor_of(p, &t);
-}
-
 /* A number that is given at the run. */
 static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
 {
@@ -38,35 +31,6 @@ static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataTy
     wk_cudnn_tensor t = {
         .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
     return wk_cudnn_tensor_of(p, &t);
-}
-
-/* y = mode(x, b) where t; b and t may be NULL. */
-typedef struct {
-    cudnnPointwiseMode_t mode;
-    cudnnDataType_t compute;
-    cudnnBackendDescriptor_t x, b, t, y;
-    int64_t axis; /* of GEN_INDEX */
-} pointwise;
-
-static cudnnBackendDescriptor_t add_pointwise(wk_cudnn_plan *p, const pointwise *n)
-{
-    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "an elementwise step");
-    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &n->mode);
-    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &n->compute);
-    if (n->axis)
-        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &n->axis);
-    wk_cudnn_finish(p, d, "an elementwise step");
-    cudnnBackendDescriptor_t op =
-        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "an elementwise step");
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, n->x);
-    if (n->b)
-        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, n->b);
-    if (n->t)
-        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, n->t);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, n->y);
-    wk_cudnn_add(p, op, "an elementwise step");
-    return n->y;
 }
 
 static cudnnBackendDescriptor_t add_reduction(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
@@ -122,11 +86,11 @@ static cudnnBackendDescriptor_t operand(wk_cudnn_plan *p, const work *w, int id)
 static cudnnBackendDescriptor_t count(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores, const int64_t *shape,
                                       int64_t axis)
 {
-    return add_pointwise(p, &(pointwise){.mode = CUDNN_POINTWISE_GEN_INDEX,
-                                         .compute = CUDNN_DATA_INT32,
-                                         .x = scores,
-                                         .y = between(p, CUDNN_DATA_INT32, shape),
-                                         .axis = axis});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){.mode = CUDNN_POINTWISE_GEN_INDEX,
+                                                  .compute = CUDNN_DATA_INT32,
+                                                  .x = scores,
+                                                  .y = wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape),
+                                                  .axis = axis});
 }
 
 /* Scores of keys after the query's position become -inf; query i stands at i + t - s. */
@@ -135,20 +99,20 @@ static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const work *w, cudn
 {
     cudnnBackendDescriptor_t row = count(p, scores, shape, 2);
     if (w->s != w->t) {
-        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
-                                            number(p, KEYS, CUDNN_DATA_INT32), NULL,
-                                            between(p, CUDNN_DATA_INT32, shape), 0});
-        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
-                                            number(p, QUERIES, CUDNN_DATA_INT32), NULL,
-                                            between(p, CUDNN_DATA_INT32, shape), 0});
+        row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
+                                                     number(p, KEYS, CUDNN_DATA_INT32), NULL,
+                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
+        row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
+                                                     number(p, QUERIES, CUDNN_DATA_INT32), NULL,
+                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
     }
     cudnnBackendDescriptor_t column = count(p, scores, shape, 3);
     cudnnBackendDescriptor_t seen =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
-                                      between(p, CUDNN_DATA_BOOLEAN, shape), 0});
-    return add_pointwise(p, &(pointwise){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                                         number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
-                                         between(p, CUDNN_DATA_FLOAT, shape), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
+                                               wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                                  number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
 /* The same for keys of a window's length and more before it: a key is seen where its number + reach is beyond the
@@ -157,15 +121,15 @@ static cudnnBackendDescriptor_t hide_earlier(wk_cudnn_plan *p, cudnnBackendDescr
                                              const int64_t *shape)
 {
     cudnnBackendDescriptor_t row = count(p, scores, shape, 2), column = count(p, scores, shape, 3);
-    column = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, column,
-                                           number(p, REACH, CUDNN_DATA_FLOAT), NULL,
-                                           between(p, CUDNN_DATA_INT32, shape), 0});
+    column = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, column,
+                                                    number(p, REACH, CUDNN_DATA_FLOAT), NULL,
+                                                    wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
     cudnnBackendDescriptor_t seen =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, column, row, NULL,
-                                      between(p, CUDNN_DATA_BOOLEAN, shape), 0});
-    return add_pointwise(p, &(pointwise){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                                         number(p, LOWEST2, CUDNN_DATA_FLOAT), seen,
-                                         between(p, CUDNN_DATA_FLOAT, shape), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, column, row, NULL,
+                                               wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                                  number(p, LOWEST2, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
 /* All but the numbers of batches, heads, queries and keys. */
@@ -182,30 +146,34 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
     const int64_t all[] = {w->b, w->hq, w->s, w->t}, rows[] = {w->b, w->hq, w->s, 1};
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t q = operand(p, w, Q), k = operand(p, w, K), v = operand(p, w, V);
-    cudnnBackendDescriptor_t scores = add_product(p, q, k, between(p, f32, all));
-    scores = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32), NULL,
-                                           between(p, f32, all), 0});
+    cudnnBackendDescriptor_t scores = add_product(p, q, k, wk_cudnn_between(p, f32, 4, all));
+    scores = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32),
+                                                    NULL, wk_cudnn_between(p, f32, 4, all), 0});
     if (w->causal)
         scores = hide_later(p, w, scores, all);
     if (w->windowed)
         scores = hide_earlier(p, scores, all);
-    cudnnBackendDescriptor_t top = add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, between(p, f32, rows));
+    cudnnBackendDescriptor_t top =
+        add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, wk_cudnn_between(p, f32, 4, rows));
     cudnnBackendDescriptor_t less =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, f32, scores, top, NULL, between(p, f32, all), 0});
-    cudnnBackendDescriptor_t e =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, between(p, f32, all), 0});
-    cudnnBackendDescriptor_t sum = add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, between(p, f32, rows));
-    cudnnBackendDescriptor_t log =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, between(p, f32, rows), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, f32, scores, top, NULL,
+                                               wk_cudnn_between(p, f32, 4, all), 0});
+    cudnnBackendDescriptor_t e = wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, wk_cudnn_between(p, f32, 4, all), 0});
+    cudnnBackendDescriptor_t sum =
+        add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, wk_cudnn_between(p, f32, 4, rows));
+    cudnnBackendDescriptor_t log = wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, wk_cudnn_between(p, f32, 4, rows), 0});
     wk_cudnn_tensor lse = {.id = w->lse ? LSE : 0,
                            .type = f32,
                            .rank = 4,
                            .shape = rows,
                            .flags = w->lse ? 0 : WK_CUDNN_VIRTUAL};
-    add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
+    wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
     cudnnBackendDescriptor_t weights =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
-                                      between(p, wk_cudnn_dtype(w->dtype), all), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
+                                               wk_cudnn_between(p, wk_cudnn_dtype(w->dtype), 4, all), 0});
     add_product(p, weights, v, operand(p, w, Y));
     if (p->status != CUDNN_STATUS_SUCCESS)
         return;

@@ -107,6 +107,34 @@ cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_ten
     return d;
 }
 
+cudnnBackendDescriptor_t wk_cudnn_between(wk_cudnn_plan *p, cudnnDataType_t type, int rank,
+                                          const int64_t *shape)
+{
+    wk_cudnn_tensor t = {.type = type, .rank = rank, .shape = shape, .flags = WK_CUDNN_VIRTUAL};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n)
+{
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &n->mode);
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &n->compute);
+    if (n->axis)
+        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &n->axis);
+    wk_cudnn_finish(p, d, "an elementwise step");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, n->x);
+    if (n->b)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, n->b);
+    if (n->t)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, n->t);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, n->y);
+    wk_cudnn_add(p, op, "an elementwise step");
+    return n->y;
+}
+
 /* ---- engines ---- */
 
 /* Results have to be the same on every run, sums are made in f32 and operands are not rounded. */

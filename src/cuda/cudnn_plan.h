@@ -138,6 +138,19 @@ typedef struct {
 } wk_cudnn_tensor;
 cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_tensor *t);
 
+/* One that is not in memory, packed. */
+cudnnBackendDescriptor_t wk_cudnn_between(wk_cudnn_plan *p, cudnnDataType_t type, int rank,
+                                          const int64_t *shape);
+
+/* Adds y = mode(x, b), where t; b and t may be NULL. Returns y. */
+typedef struct {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t compute;
+    cudnnBackendDescriptor_t x, b, t, y;
+    int64_t axis; /* of GEN_INDEX */
+} wk_cudnn_step;
+cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n);
+
 /* The rules an engine has to keep beside being deterministic. */
 typedef struct {
     bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
