@@ -1,5 +1,6 @@
 /* cudnn.c: cuDNN plans convolutions for an H200 that is not there: every graph that wick builds has an engine, and the
  * engines keep wick's promises. Skipped where there is no cuDNN, or one that does not plan without a GPU. */
+#define wk_cuda_impls_act tested_impls_act
 #define wk_cuda_impls_conv tested_impls_conv
 #define wk_cudnn_conv_variants tested_variants
 #include "../src/cuda/cudnn_conv.c"
@@ -108,10 +109,12 @@ static unsigned notes_of(cudnnBackendDescriptor_t config)
     return set;
 }
 
-static void test_layer(const layer *l, wk_dtype dtype, direction way)
+static void test_layer(const layer *l, wk_dtype dtype, direction way, bool bias, bool relu)
 {
     static wk_cudnn_plan p;
     work w = work_of(l, dtype, way);
+    w.bias = bias;
+    w.relu = relu;
     p = (wk_cudnn_plan){0};
     set_up(NULL, &p, &w);
     test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%s, %s, way %d: %s", l->name,
@@ -149,11 +152,15 @@ int main(void)
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (int way = MAP; way < WAYS; way++) {
-            test_layer(&all[i], WK_F32, way);
-            test_layer(&all[i], WK_F16, way);
-            test_layer(&all[i], WK_BF16, way);
+            test_layer(&all[i], WK_F32, way, false, false);
+            test_layer(&all[i], WK_F16, way, false, false);
+            test_layer(&all[i], WK_BF16, way, false, false);
+        }
+        for (int relu = 0; relu < 2; relu++) {
+            test_layer(&all[i], WK_F32, MAP, true, relu);
+            test_layer(&all[i], WK_F16, MAP, true, relu);
         }
     }
-    test_layer(&all[0], WK_F64, MAP);
+    test_layer(&all[0], WK_F64, MAP, false, false);
     return test_end();
 }

@@ -6,12 +6,12 @@
 #include "cudnn_plan.h"
 #include "gpu/families.h"
 #include "gpu/map.h"
-#include "ops/conv.h"
+#include "ops/act.h"
 #include "wick/matmul.h"
 #include "wick/ops.h"
 
 typedef enum { MAP, IMAGE, WEIGHT, WAYS } direction; /* what is computed from the other two */
-enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS };
+enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS, T_BIAS = TENSORS, POINTERS };
 
 typedef struct {
     const wk_call *call;
@@ -23,8 +23,9 @@ typedef struct {
     int64_t channels; /* of the image and the weights, filled up to that; 0: as they are */
     int align;        /* bytes that all pointers are a multiple of */
     int number;       /* of the configuration to take; 0: the first that works */
+    bool bias, relu;  /* at the end of the graph */
     int64_t shape[TENSORS][5], strides[TENSORS][5];
-    void *data[TENSORS];
+    void *data[POINTERS];
 } work;
 
 static direction way_of(const wk_conv_geometry *g)
@@ -56,6 +57,8 @@ static bool each_channel_alone(const wk_conv_geometry *g)
 {
     return g->groups > 1 && g->groups == g->image_channels;
 }
+
+static bool is_product(const wk_conv_geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2] == 1; }
 
 /* Where wick's kernel is faster it is left the call, unless cuDNN was asked for. */
 static const char *refuse_slower(const wk_call *c)
@@ -93,6 +96,48 @@ static cudnnBackendDescriptor_t describe_window(wk_cudnn_plan *p, const work *w)
     return d;
 }
 
+static cudnnBackendDescriptor_t tensor_of(wk_cudnn_plan *p, const work *w, int i)
+{
+    wk_cudnn_tensor t = {.id = 1 + i,
+                         .type = wk_cudnn_dtype(w->dtype),
+                         .rank = w->dims + 2,
+                         .shape = w->shape[i],
+                         .strides = w->strides[i],
+                         .align = w->align};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* The map before the end of the graph, which is not in memory. */
+static cudnnBackendDescriptor_t sums(wk_cudnn_plan *p, const work *w)
+{
+    wk_cudnn_tensor t = {.type = wk_cudnn_compute(w->dtype),
+                         .rank = w->dims + 2,
+                         .shape = w->shape[T_MAP],
+                         .strides = w->strides[T_MAP],
+                         .flags = WK_CUDNN_VIRTUAL};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* map = relu(sums + bias), or without relu. */
+static void build_end(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t x)
+{
+    int64_t k = w->shape[T_MAP][1], shape[] = {1, k, 1, 1, 1}, strides[] = {k, 1, k, k, k};
+    wk_cudnn_tensor bias = {.id = 1 + T_BIAS,
+                            .type = wk_cudnn_dtype(w->dtype),
+                            .rank = w->dims + 2,
+                            .shape = shape,
+                            .strides = strides,
+                            .align = w->align};
+    cudnnBackendDescriptor_t map = tensor_of(p, w, T_MAP);
+    wk_cudnn_step add = {.mode = CUDNN_POINTWISE_ADD, .compute = wk_cudnn_compute(w->dtype), .x = x};
+    add.b = wk_cudnn_tensor_of(p, &bias);
+    add.y = w->relu ? sums(p, w) : map;
+    x = wk_cudnn_pointwise(p, &add);
+    wk_cudnn_step relu = {.mode = CUDNN_POINTWISE_RELU_FWD, .compute = add.compute, .x = x, .y = map};
+    if (w->relu)
+        wk_cudnn_pointwise(p, &relu);
+}
+
 static void build_graph(wk_cudnn_plan *p, const work *w)
 {
     static const struct {
@@ -126,19 +171,16 @@ static void build_graph(wk_cudnn_plan *p, const work *w)
     cudnnBackendAttributeType_t real = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
     cudnnBackendDescriptor_t window = describe_window(p, w),
                              op = wk_cudnn_new(p, ops[w->way].type, "the operation");
-    for (int i = 0; i < TENSORS; i++) {
-        wk_cudnn_tensor t = {.id = 1 + i,
-                             .type = wk_cudnn_dtype(w->dtype),
-                             .rank = w->dims + 2,
-                             .shape = w->shape[i],
-                             .strides = w->strides[i],
-                             .align = w->align};
-        wk_cudnn_set_descriptor(p, op, ops[w->way].tensor[i], wk_cudnn_tensor_of(p, &t));
-    }
+    cudnnBackendDescriptor_t before_end = w->bias ? sums(p, w) : NULL;
+    for (int i = 0; i < TENSORS; i++)
+        wk_cudnn_set_descriptor(p, op, ops[w->way].tensor[i],
+                                i == T_MAP && w->bias ? before_end : tensor_of(p, w, i));
     wk_cudnn_set(p, op, ops[w->way].alpha, real, 1, wide ? (const void *)&one64 : &one);
     wk_cudnn_set(p, op, ops[w->way].beta, real, 1, wide ? (const void *)&zero64 : &zero);
     wk_cudnn_set_descriptor(p, op, ops[w->way].window, window);
     wk_cudnn_add(p, op, "the operation");
+    if (w->bias)
+        build_end(p, w, before_end);
 }
 
 static wk_cudnn_rules rules_of(const work *w)
@@ -157,7 +199,8 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
 {
     const work *w = data;
-    return wk_cudnn_execute(handle, p, workspace, TENSORS, (int64_t[]){1, 2, 3}, w->data);
+    return wk_cudnn_execute(handle, p, workspace, w->bias ? POINTERS : TENSORS, (int64_t[]){1, 2, 3, 4},
+                            w->data);
 }
 
 /* ---- layouts ---- */
@@ -245,6 +288,7 @@ static void fill_key(wk_cudnn_call *d, const work *w)
     wk_cudnn_key_add(d, w->channels_last);
     wk_cudnn_key_add(d, w->fast);
     wk_cudnn_key_add(d, w->number);
+    wk_cudnn_key_add(d, w->bias + 2 * w->relu);
     for (int i = 0; i < TENSORS; i++)
         wk_cudnn_key_shape(d, w->dims + 2, w->shape[i]);
     wk_cudnn_key_shape(d, 3, w->g.stride);
@@ -293,8 +337,7 @@ static uint64_t variant_of(bool channels_last, int config)
 static void choose_layout(work *w, uint64_t variant)
 {
     const wk_conv_geometry *g = &w->g;
-    bool product = g->kernel[0] * g->kernel[1] * g->kernel[2] == 1;
-    w->channels_last = wk_bytes(w->dtype) == 2 && !product && !each_channel_alone(g);
+    w->channels_last = wk_bytes(w->dtype) == 2 && !is_product(g) && !each_channel_alone(g);
     if (variant) {
         w->channels_last = variant > WK_CUDNN_CONFIGS;
         w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
@@ -314,33 +357,65 @@ static wk_status start(const wk_call *c, work *w, uint64_t variant)
     return WK_OK;
 }
 
-static wk_status run(wk_call *c)
+/* Where the result is made: in the output, or beside it in the order of w. */
+static wk_status place_result(const wk_call *c, const work *w, wk_tensor *result)
+{
+    *result = w->channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
+    if (wk_is_packed(result))
+        return WK_OK;
+    wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result->rank, result->shape);
+    if (!temporary)
+        return wk_error_status();
+    *result = wk_tensor_local(temporary);
+    return WK_OK;
+}
+
+static wk_status convolve(const wk_call *c, work *w)
+{
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    for (int i = 0; i < (w->bias ? POINTERS : TENSORS); i++) {
+        while ((size_t)w->data[i] % (size_t)w->align)
+            w->align /= 2;
+    }
+    fill_key(&d, w);
+    return wk_cudnn_run(&d);
+}
+
+/* With the bias in the graph where cuDNN is fast at that, else behind it. */
+static wk_status convolve_with_bias(const wk_call *c, work *w, bool *added)
+{
+    const wk_tensor *bias = w->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
+    *added = bias && w->way == MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+    w->bias = *added;
+    w->data[T_BIAS] = *added ? wk_ptr(bias) : NULL;
+    wk_status status = wk_pending() ? wk_error_status() : convolve(c, w);
+    if (status != WK_ERR_UNSUPPORTED || !w->bias || w->relu)
+        return status;
+    wk_error_clear();
+    w->bias = *added = false;
+    return convolve(c, w);
+}
+
+static wk_status run_ending(wk_call *c, bool relu)
 {
     work w;
+    wk_tensor result;
+    bool added;
     int made;
     WK_TRY(start(c, &w, c->variant));
     WK_TRY(find_data(c, &w, &made));
-    wk_tensor result = w.channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
-    if (!wk_is_packed(&result)) {
-        wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result.rank, result.shape);
-        if (!temporary)
-            return wk_error_status();
-        result = wk_tensor_local(temporary);
-    }
+    WK_TRY(place_result(c, &w, &result));
     w.data[made] = wk_ptr(&result);
-    for (int i = 0; i < TENSORS; i++) {
-        while ((size_t)w.data[i] % (size_t)w.align)
-            w.align /= 2;
-    }
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    fill_key(&d, &w);
-    WK_TRY(wk_cudnn_run(&d));
+    w.relu = relu;
+    WK_TRY(convolve_with_bias(c, &w, &added));
     if (w.data[made] != wk_ptr(c->out[0])) {
         wk_tensor back = with_channels_last(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
-    return w.g.role == WK_CONV_FORWARD && c->in[2] ? add_bias(c) : WK_OK;
+    return w.g.role == WK_CONV_FORWARD && c->in[2] && !added ? add_bias(c) : WK_OK;
 }
+
+static wk_status run(wk_call *c) { return run_ending(c, false); }
 
 /* The bias's gradient is a sum: wick's kernel for this op does it. */
 static wk_status run_weight(wk_call *c)
@@ -419,5 +494,27 @@ const wk_impl wk_cuda_impls_conv[] = {
     /* clang-format off */
     ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
     /* clang-format on */
+    {0},
+};
+
+/* ---- with an activation at the end ---- */
+
+static const char *refuse_act(const wk_call *c)
+{
+    wk_conv_geometry g;
+    const char *why = refuse(c);
+    if (why)
+        return why;
+    if (wk_act_of(c).kind != WK_ACT_RELU || !c->in[2] || c->in[WK_CONV_ACT_Z])
+        return "cuDNN has this in one for a bias and relu, without z";
+    if (wk_conv_geometry_of(c, &g) != WK_OK || is_product(&g) || each_channel_alone(&g))
+        return "cuDNN is slower at this in one";
+    return NULL;
+}
+
+static wk_status run_act(wk_call *c) { return run_ending(c, true); }
+
+const wk_impl wk_cuda_impls_act[] = {
+    {"conv2d_bias_act", "cudnn", run_act, refuse_act, NULL},
     {0},
 };
