@@ -20,7 +20,7 @@ here=$(cd "$(dirname "$0")/.." && pwd)
 passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy gfx90a-miopen-lazy gfx90a-calls'
 # Of each family, and of each way that MIOpen has to make its kernels.
 miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op leaky_relu* --op batch_norm_* --op lrn* --op rms_norm
-    --op rnn* --op ctc_loss --op sdpa --op rope_i*'
+    --op rnn* --op ctc_loss --op sdpa --op rope_i* --op batch_norm_act'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
     log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' check=1 race=0 lazy=0

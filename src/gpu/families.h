@@ -29,6 +29,7 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
     F(norm) \
     F(ctc) \
     F(attention) \
+    F(act) \
     F(rope) \
     F(random) \
     F(reduce)

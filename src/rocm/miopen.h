@@ -15,7 +15,7 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
     miopenRNNBaseLayout_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
-    miopenTensorArgumentId_t;
+    miopenTensorArgumentId_t, miopenFusionDirection_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -27,6 +27,9 @@ typedef struct miopenActivationDescriptor *miopenActivationDescriptor_t;
 typedef struct miopenReduceTensorDescriptor *miopenReduceTensorDescriptor_t;
 typedef struct miopenRNNDescriptor *miopenRNNDescriptor_t;
 typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
+typedef struct miopenFusionPlanDescriptor *miopenFusionPlanDescriptor_t;
+typedef struct miopenFusionOpDescriptor *miopenFusionOpDescriptor_t;
+typedef struct miopenOperatorArgs *miopenOperatorArgs_t;
 typedef struct miopenMhaDescriptor *miopenMhaDescriptor_t;
 typedef struct miopenProblem *miopenProblem_t;
 typedef struct miopenFindOptions *miopenFindOptions_t;
@@ -238,6 +241,38 @@ typedef struct {
        void *, miopenTensorDescriptor_t, void *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, void *, \
        size_t))
 
+/* fusion */
+#define WK_MIOPEN_FUSION_CALLS(X) \
+    X(miopenStatus_t, miopenCreateFusionPlan, \
+      (miopenFusionPlanDescriptor_t *, miopenFusionDirection_t, miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenDestroyFusionPlan, (miopenFusionPlanDescriptor_t)) \
+    X(miopenStatus_t, miopenCompileFusionPlan, (miopenHandle_t, miopenFusionPlanDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpConvForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpBiasForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpBatchNormInference, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenBatchNormMode_t, \
+       miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpActivationForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenActivationMode_t)) \
+    X(miopenStatus_t, miopenCreateOperatorArgs, (miopenOperatorArgs_t *)) \
+    X(miopenStatus_t, miopenDestroyOperatorArgs, (miopenOperatorArgs_t)) \
+    X(miopenStatus_t, miopenSetOpArgsConvForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *)) \
+    X(miopenStatus_t, miopenSetOpArgsBiasForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *)) \
+    X(miopenStatus_t, miopenSetOpArgsBatchNormInference, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *, \
+       const void *, const void *, const void *, double)) \
+    X(miopenStatus_t, miopenSetOpArgsActivForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, double, double, \
+       double)) \
+    X(miopenStatus_t, miopenExecuteFusionPlan, \
+      (miopenHandle_t, miopenFusionPlanDescriptor_t, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, void *, miopenOperatorArgs_t))
+
 /* All of these must be there. */
 #define WK_MIOPEN_CALLS(X) \
     WK_MIOPEN_CORE_CALLS(X) \
@@ -247,7 +282,8 @@ typedef struct {
     WK_MIOPEN_NORM_CALLS(X) \
     WK_MIOPEN_MAP_CALLS(X) \
     WK_MIOPEN_RNN_CALLS(X) \
-    WK_MIOPEN_CTC_CALLS(X)
+    WK_MIOPEN_CTC_CALLS(X) \
+    WK_MIOPEN_FUSION_CALLS(X)
 
 /* Newer ones: NULL where the library does not have them. */
 #define WK_MIOPEN_BETA_CALLS(X) \
@@ -338,6 +374,7 @@ typedef struct {
     X(miopenRNNDataSeqMajorNotPadded, 1) \
     X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
     X(miopenInt64, 9) \
+    X(miopenVerticalFusion, 0) \
     X(miopenProblemDirectionForward, 0) \
     X(miopenTensorMhaQ, 5) \
     X(miopenTensorMhaK, 4) \
