@@ -68,7 +68,7 @@ static const layer all[] = {
     {"volume", 3, 2, 3, 7, 4, 3, 1, 1, 1, 1},
 };
 
-static work work_of(const layer *l, wk_dtype dtype, direction way)
+static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way)
 {
     work w = {.dtype = dtype, .way = way, .align = 16};
     w.g = (wk_conv_geometry){
@@ -109,7 +109,7 @@ static unsigned notes_of(cudnnBackendDescriptor_t config)
     return set;
 }
 
-static void test_layer(const layer *l, wk_dtype dtype, direction way, bool bias, bool relu)
+static void test_layer(const layer *l, wk_dtype dtype, wk_conv_way way, bool bias, bool relu)
 {
     static wk_cudnn_plan p;
     work w = work_of(l, dtype, way);
@@ -135,7 +135,7 @@ static void test_layer(const layer *l, wk_dtype dtype, direction way, bool bias,
 /* A variant says which configuration, in which order. */
 static void test_variants(void)
 {
-    work w = work_of(&all[0], WK_F16, MAP);
+    work w = work_of(&all[0], WK_F16, WK_CONV_TO_MAP);
     for (int last = 0; last < 2; last++) {
         choose_layout(&w, variant_of(last, 5));
         CHECK_EQ(w.channels_last, last);
@@ -151,16 +151,16 @@ int main(void)
         return test_end();
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        for (int way = MAP; way < WAYS; way++) {
+        for (int way = WK_CONV_TO_MAP; way < WK_CONV_WAYS; way++) {
             test_layer(&all[i], WK_F32, way, false, false);
             test_layer(&all[i], WK_F16, way, false, false);
             test_layer(&all[i], WK_BF16, way, false, false);
         }
         for (int relu = 0; relu < 2; relu++) {
-            test_layer(&all[i], WK_F32, MAP, true, relu);
-            test_layer(&all[i], WK_F16, MAP, true, relu);
+            test_layer(&all[i], WK_F32, WK_CONV_TO_MAP, true, relu);
+            test_layer(&all[i], WK_F16, WK_CONV_TO_MAP, true, relu);
         }
     }
-    test_layer(&all[0], WK_F64, MAP, false, false);
+    test_layer(&all[0], WK_F64, WK_CONV_TO_MAP, false, false);
     return test_end();
 }

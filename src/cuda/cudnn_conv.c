@@ -4,19 +4,18 @@
  * A 1-D convolution has a height of 1. Tensor cores want the channels of a pixel side by side, so f16 and bf16 are
  * brought into that order before and taken out of it after; wick's transposing copy is faster at that than cuDNN. */
 #include "cudnn_plan.h"
+#include "gpu/conv.h"
 #include "gpu/families.h"
-#include "gpu/map.h"
 #include "ops/act.h"
 #include "wick/matmul.h"
 #include "wick/ops.h"
 
-typedef enum { MAP, IMAGE, WEIGHT, WAYS } direction; /* what is computed from the other two */
 enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS, T_BIAS = TENSORS, POINTERS };
 
 typedef struct {
     const wk_call *call;
     wk_conv_geometry g;
-    direction way;
+    wk_conv_way way;
     wk_dtype dtype;
     int dims;
     bool channels_last, fast;
@@ -27,13 +26,6 @@ typedef struct {
     int64_t shape[TENSORS][5], strides[TENSORS][5];
     void *data[POINTERS];
 } work;
-
-static direction way_of(const wk_conv_geometry *g)
-{
-    if (g->role == WK_CONV_BACKWARD_WEIGHT)
-        return WEIGHT;
-    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? MAP : IMAGE;
-}
 
 static const char *refuse(const wk_call *c)
 {
@@ -143,27 +135,28 @@ static void build_graph(wk_cudnn_plan *p, const work *w)
     static const struct {
         cudnnBackendDescriptorType_t type;
         cudnnBackendAttributeName_t alpha, beta, window, tensor[TENSORS];
-    } ops[WAYS] = {
-        [MAP] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                 {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
-        [IMAGE] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                   {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
-        [WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
+    } ops[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                            {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
+        [WK_CONV_TO_IMAGE] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                              {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
+        [WK_CONV_TO_WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                               {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
     };
     const double one64 = 1, zero64 = 0;
     const float one = 1, zero = 0;
@@ -298,28 +291,14 @@ static void fill_key(wk_cudnn_call *d, const work *w)
 
 /* ---- calls ---- */
 
-/* y[n, c, ..] += bias[c] */
-static wk_status add_bias(const wk_call *c)
-{
-    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
-    wk_tensor bias = wk_tensor_local(c->in[2]);
-    int64_t step = bias.strides[0];
-    bias.rank = c->out[0]->rank;
-    for (int d = 0; d < bias.rank; d++) {
-        bias.shape[d] = d == 1 ? c->out[0]->shape[1] : 1;
-        bias.strides[d] = d == 1 ? step : 0;
-    }
-    wk_gpu_map m = {
-        .kernel = &kernel, .formula = "f_bias", .in = {c->out[0], &bias}, .n_in = 2, .out = c->out[0]};
-    return wk_gpu_map_run(c, &m);
-}
-
 /* The inputs of a call by what they are in its computation. */
 static wk_status find_data(const wk_call *c, work *w, int *made)
 {
-    static const int results[WAYS] = {[MAP] = T_MAP, [IMAGE] = T_IMAGE, [WEIGHT] = T_WEIGHT};
-    int first = w->way == MAP || (w->way == WEIGHT && !w->g.transposed) ? T_IMAGE : T_MAP;
-    int second = w->way != WEIGHT ? T_WEIGHT : first == T_IMAGE ? T_MAP : T_IMAGE;
+    static const int results[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = T_MAP, [WK_CONV_TO_IMAGE] = T_IMAGE, [WK_CONV_TO_WEIGHT] = T_WEIGHT};
+    int first =
+        w->way == WK_CONV_TO_MAP || (w->way == WK_CONV_TO_WEIGHT && !w->g.transposed) ? T_IMAGE : T_MAP;
+    int second = w->way != WK_CONV_TO_WEIGHT ? T_WEIGHT : first == T_IMAGE ? T_MAP : T_IMAGE;
     *made = results[w->way];
     w->data[first] = ordered(w, c->in[0]);
     w->data[second] = w->data[first] ? ordered(w, c->in[1]) : NULL;
@@ -342,7 +321,7 @@ static void choose_layout(work *w, uint64_t variant)
         w->channels_last = variant > WK_CUDNN_CONFIGS;
         w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
     }
-    if (w->channels_last && w->way == MAP && g->groups == 1 && g->image_channels % 8)
+    if (w->channels_last && w->way == WK_CONV_TO_MAP && g->groups == 1 && g->image_channels % 8)
         w->channels = g->image_channels <= 4 ? 4 : (g->image_channels + 7) / 8 * 8;
 }
 
@@ -351,7 +330,7 @@ static wk_status start(const wk_call *c, work *w, uint64_t variant)
     *w =
         (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST, .align = 16};
     WK_TRY(wk_conv_geometry_of(c, &w->g));
-    w->way = way_of(&w->g);
+    w->way = wk_conv_way_of(&w->g);
     choose_layout(w, variant);
     fill_shapes(w, c->in[0]->rank - 2);
     return WK_OK;
@@ -385,7 +364,7 @@ static wk_status convolve(const wk_call *c, work *w)
 static wk_status convolve_with_bias(const wk_call *c, work *w, bool *added)
 {
     const wk_tensor *bias = w->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
-    *added = bias && w->way == MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+    *added = bias && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
     w->bias = *added;
     w->data[T_BIAS] = *added ? wk_ptr(bias) : NULL;
     wk_status status = wk_pending() ? wk_error_status() : convolve(c, w);
@@ -412,26 +391,16 @@ static wk_status run_ending(wk_call *c, bool relu)
         wk_tensor back = with_channels_last(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
-    return w.g.role == WK_CONV_FORWARD && c->in[2] && !added ? add_bias(c) : WK_OK;
+    return w.g.role == WK_CONV_FORWARD && c->in[2] && !added ? wk_conv_add_bias(c) : WK_OK;
 }
 
 static wk_status run(wk_call *c) { return run_ending(c, false); }
 
-/* The bias's gradient is a sum: wick's kernel for this op does it. */
 static wk_status run_weight(wk_call *c)
 {
     if (c->out[0])
         WK_TRY(run(c));
-    if (!c->out[1])
-        return WK_OK;
-    wk_call rest = *c;
-    rest.out[0] = NULL;
-    for (int i = 0; i < WK_MAX_IMPLS && c->op->impls[WK_KIND_CUDA][i]; i++) {
-        rest.impl = c->op->impls[WK_KIND_CUDA][i];
-        if (strcmp(rest.impl->name, "kernel") == 0)
-            return rest.impl->run(&rest);
-    }
-    return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: no kernel for the bias's gradient");
+    return c->out[1] ? wk_conv_bias_gradient(c) : WK_OK;
 }
 
 /* ---- search ---- */

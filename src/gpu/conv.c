@@ -1,8 +1,9 @@
 /* conv.c: convolutions and their gradients on the GPU by wick's own kernels. */
-#include "ops/conv.h"
+#include "conv.h"
 #include "families.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "ops/act.h"
 #include "planes.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
@@ -403,6 +404,22 @@ static wk_status run_weight(wk_call *c)
     if (p.out && wk_count(p.out) > 0)
         WK_TRY(is_depthwise(&p.g) ? run_depthwise_weight(c, &p) : run_product(c, &p));
     return c->out[1] && wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
+}
+
+/* ---- for the libraries ---- */
+
+wk_status wk_conv_add_bias(const wk_call *c)
+{
+    const wk_act_params none = {.act = WK_ACT_NONE, .dim = 1};
+    return wk_call_run(&(wk_call){
+        .op = wk_op_find("bias_act"), .params = &none, .in = {c->out[0], c->in[2]}, .out = {c->out[0]}});
+}
+
+wk_status wk_conv_bias_gradient(const wk_call *c)
+{
+    plan p = {0};
+    WK_TRY(make_plan(c, &p));
+    return wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
 }
 
 #define ROWS(name) \
