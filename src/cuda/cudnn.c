@@ -5,6 +5,7 @@
 #include "gpu/blas.h"
 #include "gpu/families.h"
 #include "gpu/runtime.h"
+#include "wick/index.h"
 
 static const char *const sonames[] = {"libcudnn.so.9", NULL};
 static const char *const folders[] = {"@/../../cudnn/lib", /* Python's wheels */
@@ -289,6 +290,7 @@ wk_status wk_cudnn_run(wk_cudnn_call *d)
     wk_stream *s = wk_gpu_stream(g);
     wk_cudnn_key_add(d, (int64_t)(intptr_t)d->call->op);
     wk_cudnn_key_add(d, d->call->dtype);
+    wk_cudnn_key_add(d, wk_deterministic());
     if (d->key_n > WK_CUDNN_KEY)
         return wk_fail(WK_ERR_INTERNAL, "cuDNN: a key of %d numbers", d->key_n);
     int code = g->driver->enter(g->context);

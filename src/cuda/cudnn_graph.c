@@ -1,6 +1,7 @@
 /* cudnn_graph.c: graphs of operations for cuDNN, and the engines that run them. */
 #include <stdio.h>
 #include "cudnn_plan.h"
+#include "wick/index.h"
 
 /* ---- descriptors ---- */
 
@@ -140,7 +141,7 @@ cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_ste
 
 /* ---- engines ---- */
 
-/* Results have to be the same on every run, sums are made in f32 and operands are not rounded. */
+/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
 static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *rules)
 {
     enum { MOST = 32 };
@@ -159,9 +160,10 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     for (int64_t i = 0; known && i < n && i < MOST; i++)
         set |= 1u << notes[i];
     wk_cudnn.cudnnBackendDestroyDescriptor(engine);
-    unsigned never = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
-                     1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
+    unsigned never = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                      1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    if (wk_deterministic())
+        never |= 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     if (rules->true_f32)
         never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_FFT |
                  1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
