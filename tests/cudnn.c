@@ -1,7 +1,8 @@
 /* cudnn.c: cuDNN plans convolutions for an H200 that is not there: every graph that wick builds has an engine, and the
  * engines keep wick's promises. Skipped where there is no cuDNN, or one that does not plan without a GPU. */
+#define wk_cuda_impls_act tested_impls_act
 #define wk_cuda_impls_conv tested_impls_conv
-#define wk_cudnn_variants tested_variants
+#define wk_cudnn_conv_variants tested_variants
 #include "../src/cuda/cudnn_conv.c"
 #include "test.h"
 
@@ -67,7 +68,7 @@ static const layer all[] = {
     {"volume", 3, 2, 3, 7, 4, 3, 1, 1, 1, 1},
 };
 
-static work work_of(const layer *l, wk_dtype dtype, direction way)
+static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way)
 {
     work w = {.dtype = dtype, .way = way, .align = 16};
     w.g = (wk_conv_geometry){
@@ -108,10 +109,12 @@ static unsigned notes_of(cudnnBackendDescriptor_t config)
     return set;
 }
 
-static void test_layer(const layer *l, wk_dtype dtype, direction way)
+static void test_layer(const layer *l, wk_dtype dtype, wk_conv_way way, bool bias, bool relu)
 {
     static wk_cudnn_plan p;
     work w = work_of(l, dtype, way);
+    w.bias = bias;
+    w.relu = relu;
     p = (wk_cudnn_plan){0};
     set_up(NULL, &p, &w);
     test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%s, %s, way %d: %s", l->name,
@@ -132,7 +135,7 @@ static void test_layer(const layer *l, wk_dtype dtype, direction way)
 /* A variant says which configuration, in which order. */
 static void test_variants(void)
 {
-    work w = work_of(&all[0], WK_F16, MAP);
+    work w = work_of(&all[0], WK_F16, WK_CONV_TO_MAP);
     for (int last = 0; last < 2; last++) {
         choose_layout(&w, variant_of(last, 5));
         CHECK_EQ(w.channels_last, last);
@@ -148,12 +151,16 @@ int main(void)
         return test_end();
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        for (int way = MAP; way < WAYS; way++) {
-            test_layer(&all[i], WK_F32, way);
-            test_layer(&all[i], WK_F16, way);
-            test_layer(&all[i], WK_BF16, way);
+        for (int way = WK_CONV_TO_MAP; way < WK_CONV_WAYS; way++) {
+            test_layer(&all[i], WK_F32, way, false, false);
+            test_layer(&all[i], WK_F16, way, false, false);
+            test_layer(&all[i], WK_BF16, way, false, false);
+        }
+        for (int relu = 0; relu < 2; relu++) {
+            test_layer(&all[i], WK_F32, WK_CONV_TO_MAP, true, relu);
+            test_layer(&all[i], WK_F16, WK_CONV_TO_MAP, true, relu);
         }
     }
-    test_layer(&all[0], WK_F64, MAP);
+    test_layer(&all[0], WK_F64, WK_CONV_TO_MAP, false, false);
     return test_end();
 }

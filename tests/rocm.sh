@@ -14,7 +14,7 @@
 #   calls    what the second call of each op asks of HIP and MIOpen (tests/second_call.c) instead of `wick check`.
 #   faults   what may go wrong with MIOpen (tests/miopen.sh) instead of `wick check`.
 #   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
-#   models   the tiny language models (tests/models.c), with steps recorded as graphs; the build is inside the source tree.
+#   models   the tiny models (tests/models.c, vision.c, train.c), language models with steps recorded as graphs; the build is inside the source tree.
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -48,7 +48,9 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     ) >"$log" 2>&1 || status=$? ;;
     *-faults*) sh "$here/tests/miopen.sh" "$here/emu/run" "$ROCM_BUILD" >"$log" 2>&1 || status=$? ;;
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;
-    *-models*) (cd "$here" && WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_models" rocm:0) >"$log" 2>&1 || status=$? ;;
+    *-models*) (cd "$here" && for test in models vision train; do
+        WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_$test" rocm:0 || exit
+    done) >"$log" 2>&1 || status=$? ;;
     *) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$? ;;
     esac
     time=$(($(date +%s) - start))

@@ -1,6 +1,7 @@
 #!/bin/sh
 # vendor.sh: wick's own declarations of vendor functions against the vendors' headers, where these are installed:
-# ROCm's on this machine or in the emulator's chroot (ROCM_ROOT), CUDA's under CUDA_HOME, cuDNN's under CUDNN_HOME or beside CUDA's. Says what it did not find.
+# ROCm's on this machine or in the emulator's chroot (ROCM_ROOT), CUDA's under CUDA_HOME, cuDNN's under CUDNN_HOME or
+# beside CUDA's. Says what it did not find.
 cd "$(dirname "$0")/.." || exit 1
 failed=0 checked=0
 check() { # name, then the compiler's options

@@ -3,7 +3,9 @@
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/blas.h"
+#include "gpu/families.h"
 #include "gpu/runtime.h"
+#include "wick/index.h"
 
 static const char *const sonames[] = {"libcudnn.so.9", NULL};
 static const char *const folders[] = {"@/../../cudnn/lib", /* Python's wheels */
@@ -64,8 +66,8 @@ static bool out_of_memory(cudnnStatus_t status)
 static wk_status fail(const wk_gpu *g, const char *doing, cudnnStatus_t status)
 {
     bool lacks = status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
-    char words[160] = "";
-    wk_cudnn.cudnnGetLastErrorString(words, sizeof words - 1);
+    char words[160];
+    wk_cudnn_words(words, sizeof words);
     return wk_fail(lacks || out_of_memory(status) ? WK_ERR_UNSUPPORTED : WK_ERR_DEVICE,
                    "%s: cuDNN: %s: %s%s%s", g->base.name, doing, wk_cudnn.cudnnGetErrorString(status),
                    words[0] ? ": " : "", words);
@@ -275,7 +277,11 @@ static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *
     WK_TRY(plan_of(s, d, &plan));
     WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
     cudnnStatus_t status = d->run(k->handle, plan, workspace, d->data);
-    return status == CUDNN_STATUS_SUCCESS ? WK_OK : fail(g, "running", status);
+    if (status == CUDNN_STATUS_SUCCESS)
+        return WK_OK;
+    if (!out_of_memory(status)) /* what failed once is not tried again */
+        wk_cudnn_ok(plan, status, "running");
+    return fail(g, "running", status);
 }
 
 wk_status wk_cudnn_run(wk_cudnn_call *d)
@@ -284,6 +290,7 @@ wk_status wk_cudnn_run(wk_cudnn_call *d)
     wk_stream *s = wk_gpu_stream(g);
     wk_cudnn_key_add(d, (int64_t)(intptr_t)d->call->op);
     wk_cudnn_key_add(d, d->call->dtype);
+    wk_cudnn_key_add(d, wk_deterministic());
     if (d->key_n > WK_CUDNN_KEY)
         return wk_fail(WK_ERR_INTERNAL, "cuDNN: a key of %d numbers", d->key_n);
     int code = g->driver->enter(g->context);
@@ -293,4 +300,11 @@ wk_status wk_cudnn_run(wk_cudnn_call *d)
     wk_status status = run_locked(g, s, d);
     pthread_mutex_unlock(&s->dnn_lock);
     return status;
+}
+
+int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    if (strncmp(c->op->name, "conv", 4) == 0)
+        return wk_cudnn_conv_variants(c, workspace, list, room);
+    return strcmp(c->op->name, "sdpa") == 0 ? wk_cudnn_attention_variants(list, room) : 0;
 }

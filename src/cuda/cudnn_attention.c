@@ -6,26 +6,23 @@
 #include "wick/ops.h"
 
 /* Tensors by what they are. */
-enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, IDS };
+enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, REACH, LOWEST2, IDS };
 
 typedef struct {
     wk_dtype dtype;
     int64_t b, hq, hk, s, t, d, dv;
     int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
     bool causal, lse;
-    float scale, lowest;
+    bool large;     /* it gets kernels for its very sizes */
+    int number;     /* of the configuration to take; 0: the first that works */
+    bool asked_for; /* by name: it does so if there are no others */
+    bool windowed;  /* keys too far before the query are not seen either */
+    float scale, lowest, reach;
     int32_t keys, queries;
     void *data[IDS];
 } work;
 
 /* ---- nodes of the graph ---- */
-
-/* A tensor that is not in memory. */
-static cudnnBackendDescriptor_t between(wk_cudnn_plan *p, cudnnDataType_t type, const int64_t *shape)
-{
-    wk_cudnn_tensor t = {.type = type, .rank = 4, .shape = shape, .flags = WK_CUDNN_VIRTUAL};
-    return wk_cudnn_tensor_of(p, &t);
-}
 
 /* A number that is given at the run. */
 static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
@@ -34,35 +31,6 @@ static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataTy
     wk_cudnn_tensor t = {
         .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
     return wk_cudnn_tensor_of(p, &t);
-}
-
-/* y = mode(x, b) where t; b and t may be NULL. */
-typedef struct {
-    cudnnPointwiseMode_t mode;
-    cudnnDataType_t compute;
-    cudnnBackendDescriptor_t x, b, t, y;
-    int64_t axis; /* of GEN_INDEX */
-} pointwise;
-
-static cudnnBackendDescriptor_t add_pointwise(wk_cudnn_plan *p, const pointwise *n)
-{
-    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "an elementwise step");
-    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &n->mode);
-    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &n->compute);
-    if (n->axis)
-        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &n->axis);
-    wk_cudnn_finish(p, d, "an elementwise step");
-    cudnnBackendDescriptor_t op =
-        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "an elementwise step");
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, n->x);
-    if (n->b)
-        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, n->b);
-    if (n->t)
-        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, n->t);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, n->y);
-    wk_cudnn_add(p, op, "an elementwise step");
-    return n->y;
 }
 
 static cudnnBackendDescriptor_t add_reduction(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
@@ -118,11 +86,11 @@ static cudnnBackendDescriptor_t operand(wk_cudnn_plan *p, const work *w, int id)
 static cudnnBackendDescriptor_t count(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores, const int64_t *shape,
                                       int64_t axis)
 {
-    return add_pointwise(p, &(pointwise){.mode = CUDNN_POINTWISE_GEN_INDEX,
-                                         .compute = CUDNN_DATA_INT32,
-                                         .x = scores,
-                                         .y = between(p, CUDNN_DATA_INT32, shape),
-                                         .axis = axis});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){.mode = CUDNN_POINTWISE_GEN_INDEX,
+                                                  .compute = CUDNN_DATA_INT32,
+                                                  .x = scores,
+                                                  .y = wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape),
+                                                  .axis = axis});
 }
 
 /* Scores of keys after the query's position become -inf; query i stands at i + t - s. */
@@ -131,28 +99,45 @@ static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const work *w, cudn
 {
     cudnnBackendDescriptor_t row = count(p, scores, shape, 2);
     if (w->s != w->t) {
-        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
-                                            number(p, KEYS, CUDNN_DATA_INT32), NULL,
-                                            between(p, CUDNN_DATA_INT32, shape), 0});
-        row = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
-                                            number(p, QUERIES, CUDNN_DATA_INT32), NULL,
-                                            between(p, CUDNN_DATA_INT32, shape), 0});
+        row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
+                                                     number(p, KEYS, CUDNN_DATA_INT32), NULL,
+                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
+        row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
+                                                     number(p, QUERIES, CUDNN_DATA_INT32), NULL,
+                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
     }
     cudnnBackendDescriptor_t column = count(p, scores, shape, 3);
     cudnnBackendDescriptor_t seen =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
-                                      between(p, CUDNN_DATA_BOOLEAN, shape), 0});
-    return add_pointwise(p, &(pointwise){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                                         number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
-                                         between(p, CUDNN_DATA_FLOAT, shape), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
+                                               wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                                  number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
+}
+
+/* The same for keys of a window's length and more before it: a key is seen where its number + reach is beyond the
+ * query's. */
+static cudnnBackendDescriptor_t hide_earlier(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores,
+                                             const int64_t *shape)
+{
+    cudnnBackendDescriptor_t row = count(p, scores, shape, 2), column = count(p, scores, shape, 3);
+    column = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, column,
+                                                    number(p, REACH, CUDNN_DATA_FLOAT), NULL,
+                                                    wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
+    cudnnBackendDescriptor_t seen =
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, column, row, NULL,
+                                               wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
+    return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
+                                                  number(p, LOWEST2, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
 /* All but the numbers of batches, heads, queries and keys. */
 static int64_t form_of(const work *w)
 {
-    int64_t kind = w->causal + (w->causal && w->s != w->t),
-            flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind;
-    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 16 + flags + 1;
+    int64_t kind = w->causal + (w->causal && w->s != w->t);
+    int64_t flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind + 16 * w->windowed;
+    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 32 + flags + 1;
 }
 
 static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
@@ -161,30 +146,43 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
     const int64_t all[] = {w->b, w->hq, w->s, w->t}, rows[] = {w->b, w->hq, w->s, 1};
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
     cudnnBackendDescriptor_t q = operand(p, w, Q), k = operand(p, w, K), v = operand(p, w, V);
-    cudnnBackendDescriptor_t scores = add_product(p, q, k, between(p, f32, all));
-    scores = add_pointwise(p, &(pointwise){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32), NULL,
-                                           between(p, f32, all), 0});
+    cudnnBackendDescriptor_t scores = add_product(p, q, k, wk_cudnn_between(p, f32, 4, all));
+    scores = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32),
+                                                    NULL, wk_cudnn_between(p, f32, 4, all), 0});
     if (w->causal)
         scores = hide_later(p, w, scores, all);
-    cudnnBackendDescriptor_t top = add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, between(p, f32, rows));
+    if (w->windowed)
+        scores = hide_earlier(p, scores, all);
+    cudnnBackendDescriptor_t top =
+        add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, wk_cudnn_between(p, f32, 4, rows));
     cudnnBackendDescriptor_t less =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_SUB, f32, scores, top, NULL, between(p, f32, all), 0});
-    cudnnBackendDescriptor_t e =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, between(p, f32, all), 0});
-    cudnnBackendDescriptor_t sum = add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, between(p, f32, rows));
-    cudnnBackendDescriptor_t log =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, between(p, f32, rows), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, f32, scores, top, NULL,
+                                               wk_cudnn_between(p, f32, 4, all), 0});
+    cudnnBackendDescriptor_t e = wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, wk_cudnn_between(p, f32, 4, all), 0});
+    cudnnBackendDescriptor_t sum =
+        add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, wk_cudnn_between(p, f32, 4, rows));
+    cudnnBackendDescriptor_t log = wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, wk_cudnn_between(p, f32, 4, rows), 0});
     wk_cudnn_tensor lse = {.id = w->lse ? LSE : 0,
                            .type = f32,
                            .rank = 4,
                            .shape = rows,
                            .flags = w->lse ? 0 : WK_CUDNN_VIRTUAL};
-    add_pointwise(p, &(pointwise){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
+    wk_cudnn_pointwise(
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
     cudnnBackendDescriptor_t weights =
-        add_pointwise(p, &(pointwise){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
-                                      between(p, wk_cudnn_dtype(w->dtype), all), 0});
+        wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
+                                               wk_cudnn_between(p, wk_cudnn_dtype(w->dtype), 4, all), 0});
     add_product(p, weights, v, operand(p, w, Y));
-    wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
+    if (p->status != CUDNN_STATUS_SUCCESS)
+        return;
+    if (!w->large)
+        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
+    if (w->large || (w->asked_for && p->status != CUDNN_STATUS_SUCCESS)) {
+        wk_cudnn_again(p);
+        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.number = w->number});
+    }
 }
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -211,12 +209,16 @@ static const char *refuse(const wk_call *c)
     if (why)
         return why;
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    if (c->in[3] || o->softcap != 0 || o->window > 0)
-        return "by cuDNN without mask, softcap and window";
+    if (c->in[3] || o->softcap != 0)
+        return "by cuDNN without mask and softcap";
+    if (o->window > 0 && !o->causal)
+        return "by cuDNN with a window that is causal";
     if (q->shape[3] % 8 || v->shape[3] % 8 || q->shape[3] > 256 || v->shape[3] > 256)
         return "cuDNN takes widths that are multiples of 8, up to 256";
     if (o->causal && q->shape[2] > k->shape[2])
         return "queries that see no key";
+    if (k->shape[2] >= 1 << 24)
+        return "2^24 keys and more";
     return NULL;
 }
 
@@ -244,6 +246,14 @@ static void take_strides(int64_t *strides, const wk_tensor *t)
     }
 }
 
+/* Kernels for any sizes are a tenth slower, but those for certain sizes take a second to compile. Calls of half a
+ * millisecond and more come with the same sizes again and again. */
+static bool is_large(const work *w)
+{
+    double products = (double)w->b * (double)w->hq * (double)w->s * (double)w->t * (double)(w->d + w->dv);
+    return products > 1e11;
+}
+
 static wk_status run(wk_call *c)
 {
     const wk_sdpa_options *o = c->params;
@@ -265,6 +275,11 @@ static wk_status run(wk_call *c)
               .lse = c->out[1] != NULL,
               .scale = (float)wk_sdpa_scale(o, in[0]->shape[3]),
               .lowest = -INFINITY};
+    w.windowed = o->window > 0 && o->window < w.t; /* a wider one leaves nothing out */
+    w.reach = (float)(o->window - (w.t - w.s));
+    w.number = (int)c->variant;
+    w.large = is_large(&w) || c->variant;
+    w.asked_for = strcmp(wk_forced_impl(), "cudnn") == 0;
     w.keys = (int32_t)w.t;
     w.queries = (int32_t)w.s;
     for (int i = 0; i < 3; i++) {
@@ -278,17 +293,43 @@ static wk_status run(wk_call *c)
     w.data[LOWEST] = w.causal ? &w.lowest : NULL;
     w.data[KEYS] = w.causal && w.s != w.t ? &w.keys : NULL;
     w.data[QUERIES] = w.causal && w.s != w.t ? &w.queries : NULL;
+    w.data[REACH] = w.windowed ? &w.reach : NULL;
+    w.data[LOWEST2] = w.windowed ? &w.lowest : NULL;
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     for (int i = 0; i < 3; i++) {
         wk_cudnn_key_shape(&d, 4, in[i]->shape);
         wk_cudnn_key_shape(&d, 4, w.strides[Q + i]);
     }
     wk_cudnn_key_add(&d, w.causal);
+    wk_cudnn_key_add(&d, w.windowed);
     wk_cudnn_key_add(&d, w.lse);
+    wk_cudnn_key_add(&d, w.asked_for);
+    wk_cudnn_key_add(&d, w.number);
     return wk_cudnn_run(&d);
 }
 
+/* Each step of a decoder has other sizes, which cuDNN would set up for; wick's kernel does not. */
+static const char *refuse_slower(const wk_call *c)
+{
+    enum { FEW = 16 };
+    const char *why = refuse(c);
+    if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
+        return why;
+    return c->in[0]->shape[2] < FEW ? "wick's kernel is faster for few queries" : NULL;
+}
+
+/* The first configurations, with kernels for the call's very sizes; their workspaces are a few bytes. */
+int wk_cudnn_attention_variants(uint64_t *list, int room)
+{
+    int n = 0;
+    while (n < 3 && n < room) {
+        list[n] = 1 + (uint64_t)n;
+        n++;
+    }
+    return n;
+}
+
 const wk_impl wk_cuda_impls_attention[] = {
-    {"sdpa", "cudnn", run, refuse, NULL},
+    {"sdpa", "cudnn", run, refuse_slower, NULL},
     {0},
 };

@@ -4,35 +4,28 @@
  * A 1-D convolution has a height of 1. Tensor cores want the channels of a pixel side by side, so f16 and bf16 are
  * brought into that order before and taken out of it after; wick's transposing copy is faster at that than cuDNN. */
 #include "cudnn_plan.h"
+#include "gpu/conv.h"
 #include "gpu/families.h"
-#include "gpu/map.h"
-#include "ops/conv.h"
+#include "ops/act.h"
 #include "wick/matmul.h"
 #include "wick/ops.h"
 
-typedef enum { MAP, IMAGE, WEIGHT, WAYS } direction; /* what is computed from the other two */
-enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS };
+enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS, T_BIAS = TENSORS, POINTERS };
 
 typedef struct {
     const wk_call *call;
     wk_conv_geometry g;
-    direction way;
+    wk_conv_way way;
     wk_dtype dtype;
     int dims;
     bool channels_last, fast;
     int64_t channels; /* of the image and the weights, filled up to that; 0: as they are */
     int align;        /* bytes that all pointers are a multiple of */
     int number;       /* of the configuration to take; 0: the first that works */
+    bool bias, relu;  /* at the end of the graph */
     int64_t shape[TENSORS][5], strides[TENSORS][5];
-    void *data[TENSORS];
+    void *data[POINTERS];
 } work;
-
-static direction way_of(const wk_conv_geometry *g)
-{
-    if (g->role == WK_CONV_BACKWARD_WEIGHT)
-        return WEIGHT;
-    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? MAP : IMAGE;
-}
 
 static const char *refuse(const wk_call *c)
 {
@@ -56,6 +49,8 @@ static bool each_channel_alone(const wk_conv_geometry *g)
 {
     return g->groups > 1 && g->groups == g->image_channels;
 }
+
+static bool is_product(const wk_conv_geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2] == 1; }
 
 /* Where wick's kernel is faster it is left the call, unless cuDNN was asked for. */
 static const char *refuse_slower(const wk_call *c)
@@ -93,32 +88,75 @@ static cudnnBackendDescriptor_t describe_window(wk_cudnn_plan *p, const work *w)
     return d;
 }
 
+static cudnnBackendDescriptor_t tensor_of(wk_cudnn_plan *p, const work *w, int i)
+{
+    wk_cudnn_tensor t = {.id = 1 + i,
+                         .type = wk_cudnn_dtype(w->dtype),
+                         .rank = w->dims + 2,
+                         .shape = w->shape[i],
+                         .strides = w->strides[i],
+                         .align = w->align};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* The map before the end of the graph, which is not in memory. */
+static cudnnBackendDescriptor_t sums(wk_cudnn_plan *p, const work *w)
+{
+    wk_cudnn_tensor t = {.type = wk_cudnn_compute(w->dtype),
+                         .rank = w->dims + 2,
+                         .shape = w->shape[T_MAP],
+                         .strides = w->strides[T_MAP],
+                         .flags = WK_CUDNN_VIRTUAL};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+/* map = relu(sums + bias), or without relu. */
+static void build_end(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t x)
+{
+    int64_t k = w->shape[T_MAP][1], shape[] = {1, k, 1, 1, 1}, strides[] = {k, 1, k, k, k};
+    wk_cudnn_tensor bias = {.id = 1 + T_BIAS,
+                            .type = wk_cudnn_dtype(w->dtype),
+                            .rank = w->dims + 2,
+                            .shape = shape,
+                            .strides = strides,
+                            .align = w->align};
+    cudnnBackendDescriptor_t map = tensor_of(p, w, T_MAP);
+    wk_cudnn_step add = {.mode = CUDNN_POINTWISE_ADD, .compute = wk_cudnn_compute(w->dtype), .x = x};
+    add.b = wk_cudnn_tensor_of(p, &bias);
+    add.y = w->relu ? sums(p, w) : map;
+    x = wk_cudnn_pointwise(p, &add);
+    wk_cudnn_step relu = {.mode = CUDNN_POINTWISE_RELU_FWD, .compute = add.compute, .x = x, .y = map};
+    if (w->relu)
+        wk_cudnn_pointwise(p, &relu);
+}
+
 static void build_graph(wk_cudnn_plan *p, const work *w)
 {
     static const struct {
         cudnnBackendDescriptorType_t type;
         cudnnBackendAttributeName_t alpha, beta, window, tensor[TENSORS];
-    } ops[WAYS] = {
-        [MAP] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                 {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                  CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
-        [IMAGE] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                   CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                   {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
-        [WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                    {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
+    } ops[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                            {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
+        [WK_CONV_TO_IMAGE] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                              {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
+        [WK_CONV_TO_WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                               {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
     };
     const double one64 = 1, zero64 = 0;
     const float one = 1, zero = 0;
@@ -126,19 +164,16 @@ static void build_graph(wk_cudnn_plan *p, const work *w)
     cudnnBackendAttributeType_t real = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
     cudnnBackendDescriptor_t window = describe_window(p, w),
                              op = wk_cudnn_new(p, ops[w->way].type, "the operation");
-    for (int i = 0; i < TENSORS; i++) {
-        wk_cudnn_tensor t = {.id = 1 + i,
-                             .type = wk_cudnn_dtype(w->dtype),
-                             .rank = w->dims + 2,
-                             .shape = w->shape[i],
-                             .strides = w->strides[i],
-                             .align = w->align};
-        wk_cudnn_set_descriptor(p, op, ops[w->way].tensor[i], wk_cudnn_tensor_of(p, &t));
-    }
+    cudnnBackendDescriptor_t before_end = w->bias ? sums(p, w) : NULL;
+    for (int i = 0; i < TENSORS; i++)
+        wk_cudnn_set_descriptor(p, op, ops[w->way].tensor[i],
+                                i == T_MAP && w->bias ? before_end : tensor_of(p, w, i));
     wk_cudnn_set(p, op, ops[w->way].alpha, real, 1, wide ? (const void *)&one64 : &one);
     wk_cudnn_set(p, op, ops[w->way].beta, real, 1, wide ? (const void *)&zero64 : &zero);
     wk_cudnn_set_descriptor(p, op, ops[w->way].window, window);
     wk_cudnn_add(p, op, "the operation");
+    if (w->bias)
+        build_end(p, w, before_end);
 }
 
 static wk_cudnn_rules rules_of(const work *w)
@@ -157,7 +192,8 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
 {
     const work *w = data;
-    return wk_cudnn_execute(handle, p, workspace, TENSORS, (int64_t[]){1, 2, 3}, w->data);
+    return wk_cudnn_execute(handle, p, workspace, w->bias ? POINTERS : TENSORS, (int64_t[]){1, 2, 3, 4},
+                            w->data);
 }
 
 /* ---- layouts ---- */
@@ -245,6 +281,7 @@ static void fill_key(wk_cudnn_call *d, const work *w)
     wk_cudnn_key_add(d, w->channels_last);
     wk_cudnn_key_add(d, w->fast);
     wk_cudnn_key_add(d, w->number);
+    wk_cudnn_key_add(d, w->bias + 2 * w->relu);
     for (int i = 0; i < TENSORS; i++)
         wk_cudnn_key_shape(d, w->dims + 2, w->shape[i]);
     wk_cudnn_key_shape(d, 3, w->g.stride);
@@ -254,28 +291,14 @@ static void fill_key(wk_cudnn_call *d, const work *w)
 
 /* ---- calls ---- */
 
-/* y[n, c, ..] += bias[c] */
-static wk_status add_bias(const wk_call *c)
-{
-    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
-    wk_tensor bias = wk_tensor_local(c->in[2]);
-    int64_t step = bias.strides[0];
-    bias.rank = c->out[0]->rank;
-    for (int d = 0; d < bias.rank; d++) {
-        bias.shape[d] = d == 1 ? c->out[0]->shape[1] : 1;
-        bias.strides[d] = d == 1 ? step : 0;
-    }
-    wk_gpu_map m = {
-        .kernel = &kernel, .formula = "f_bias", .in = {c->out[0], &bias}, .n_in = 2, .out = c->out[0]};
-    return wk_gpu_map_run(c, &m);
-}
-
 /* The inputs of a call by what they are in its computation. */
 static wk_status find_data(const wk_call *c, work *w, int *made)
 {
-    static const int results[WAYS] = {[MAP] = T_MAP, [IMAGE] = T_IMAGE, [WEIGHT] = T_WEIGHT};
-    int first = w->way == MAP || (w->way == WEIGHT && !w->g.transposed) ? T_IMAGE : T_MAP;
-    int second = w->way != WEIGHT ? T_WEIGHT : first == T_IMAGE ? T_MAP : T_IMAGE;
+    static const int results[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = T_MAP, [WK_CONV_TO_IMAGE] = T_IMAGE, [WK_CONV_TO_WEIGHT] = T_WEIGHT};
+    int first =
+        w->way == WK_CONV_TO_MAP || (w->way == WK_CONV_TO_WEIGHT && !w->g.transposed) ? T_IMAGE : T_MAP;
+    int second = w->way != WK_CONV_TO_WEIGHT ? T_WEIGHT : first == T_IMAGE ? T_MAP : T_IMAGE;
     *made = results[w->way];
     w->data[first] = ordered(w, c->in[0]);
     w->data[second] = w->data[first] ? ordered(w, c->in[1]) : NULL;
@@ -289,18 +312,17 @@ static uint64_t variant_of(bool channels_last, int config)
 }
 
 /* A product over pixels and a convolution of each channel by itself need no other order. The tensor cores take channels
- * by eights. */
+ * by eights, and fours. */
 static void choose_layout(work *w, uint64_t variant)
 {
     const wk_conv_geometry *g = &w->g;
-    bool product = g->kernel[0] * g->kernel[1] * g->kernel[2] == 1;
-    w->channels_last = wk_bytes(w->dtype) == 2 && !product && !each_channel_alone(g);
+    w->channels_last = wk_bytes(w->dtype) == 2 && !is_product(g) && !each_channel_alone(g);
     if (variant) {
         w->channels_last = variant > WK_CUDNN_CONFIGS;
         w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
     }
-    if (w->channels_last && w->way == MAP && g->groups == 1 && g->image_channels % 8)
-        w->channels = (g->image_channels + 7) / 8 * 8;
+    if (w->channels_last && w->way == WK_CONV_TO_MAP && g->groups == 1 && g->image_channels % 8)
+        w->channels = g->image_channels <= 4 ? 4 : (g->image_channels + 7) / 8 * 8;
 }
 
 static wk_status start(const wk_call *c, work *w, uint64_t variant)
@@ -308,55 +330,77 @@ static wk_status start(const wk_call *c, work *w, uint64_t variant)
     *w =
         (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST, .align = 16};
     WK_TRY(wk_conv_geometry_of(c, &w->g));
-    w->way = way_of(&w->g);
+    w->way = wk_conv_way_of(&w->g);
     choose_layout(w, variant);
     fill_shapes(w, c->in[0]->rank - 2);
     return WK_OK;
 }
 
-static wk_status run(wk_call *c)
+/* Where the result is made: in the output, or beside it in the order of w. */
+static wk_status place_result(const wk_call *c, const work *w, wk_tensor *result)
+{
+    *result = w->channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
+    if (wk_is_packed(result))
+        return WK_OK;
+    wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result->rank, result->shape);
+    if (!temporary)
+        return wk_error_status();
+    *result = wk_tensor_local(temporary);
+    return WK_OK;
+}
+
+static wk_status convolve(const wk_call *c, work *w)
+{
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    for (int i = 0; i < (w->bias ? POINTERS : TENSORS); i++) {
+        while ((size_t)w->data[i] % (size_t)w->align)
+            w->align /= 2;
+    }
+    fill_key(&d, w);
+    return wk_cudnn_run(&d);
+}
+
+/* With the bias in the graph where cuDNN is fast at that, else behind it. */
+static wk_status convolve_with_bias(const wk_call *c, work *w, bool *added)
+{
+    const wk_tensor *bias = w->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
+    *added = bias && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+    w->bias = *added;
+    w->data[T_BIAS] = *added ? wk_ptr(bias) : NULL;
+    wk_status status = wk_pending() ? wk_error_status() : convolve(c, w);
+    if (status != WK_ERR_UNSUPPORTED || !w->bias || w->relu)
+        return status;
+    wk_error_clear();
+    w->bias = *added = false;
+    return convolve(c, w);
+}
+
+static wk_status run_ending(wk_call *c, bool relu)
 {
     work w;
+    wk_tensor result;
+    bool added;
     int made;
     WK_TRY(start(c, &w, c->variant));
     WK_TRY(find_data(c, &w, &made));
-    wk_tensor result = w.channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
-    if (!wk_is_packed(&result)) {
-        wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result.rank, result.shape);
-        if (!temporary)
-            return wk_error_status();
-        result = wk_tensor_local(temporary);
-    }
+    WK_TRY(place_result(c, &w, &result));
     w.data[made] = wk_ptr(&result);
-    for (int i = 0; i < TENSORS; i++) {
-        while ((size_t)w.data[i] % (size_t)w.align)
-            w.align /= 2;
-    }
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    fill_key(&d, &w);
-    WK_TRY(wk_cudnn_run(&d));
+    w.relu = relu;
+    WK_TRY(convolve_with_bias(c, &w, &added));
     if (w.data[made] != wk_ptr(c->out[0])) {
         wk_tensor back = with_channels_last(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
-    return w.g.role == WK_CONV_FORWARD && c->in[2] ? add_bias(c) : WK_OK;
+    return w.g.role == WK_CONV_FORWARD && c->in[2] && !added ? wk_conv_add_bias(c) : WK_OK;
 }
 
-/* The bias's gradient is a sum: wick's kernel for this op does it. */
+static wk_status run(wk_call *c) { return run_ending(c, false); }
+
 static wk_status run_weight(wk_call *c)
 {
     if (c->out[0])
         WK_TRY(run(c));
-    if (!c->out[1])
-        return WK_OK;
-    wk_call rest = *c;
-    rest.out[0] = NULL;
-    for (int i = 0; i < WK_MAX_IMPLS && c->op->impls[WK_KIND_CUDA][i]; i++) {
-        rest.impl = c->op->impls[WK_KIND_CUDA][i];
-        if (strcmp(rest.impl->name, "kernel") == 0)
-            return rest.impl->run(&rest);
-    }
-    return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: no kernel for the bias's gradient");
+    return c->out[1] ? wk_conv_bias_gradient(c) : WK_OK;
 }
 
 /* ---- search ---- */
@@ -391,11 +435,11 @@ static cudnnStatus_t search(cudnnHandle_t handle, const wk_cudnn_plan *p, void *
 }
 
 /* Half of the places for each order; f32 and f64 have one. */
-int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, int room)
 {
     int n = 0;
     bool both = wk_bytes(c->dtype) == 2;
-    if (c->impl->refuse != refuse_slower || !c->out[0])
+    if (!c->out[0])
         return 0;
     for (int last = both; last >= 0; last--) {
         hunt s = {.workspace = workspace, .list = list, .room = last ? room / 2 : room, .n = &n};
@@ -419,5 +463,27 @@ const wk_impl wk_cuda_impls_conv[] = {
     /* clang-format off */
     ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
     /* clang-format on */
+    {0},
+};
+
+/* ---- with an activation at the end ---- */
+
+static const char *refuse_act(const wk_call *c)
+{
+    wk_conv_geometry g;
+    const char *why = refuse(c);
+    if (why)
+        return why;
+    if (wk_act_of(c).kind != WK_ACT_RELU || !c->in[2] || c->in[WK_CONV_ACT_Z])
+        return "cuDNN has this in one for a bias and relu, without z";
+    if (wk_conv_geometry_of(c, &g) != WK_OK || is_product(&g) || each_channel_alone(&g))
+        return "cuDNN is slower at this in one";
+    return NULL;
+}
+
+static wk_status run_act(wk_call *c) { return run_ending(c, true); }
+
+const wk_impl wk_cuda_impls_act[] = {
+    {"conv2d_bias_act", "cudnn", run_act, refuse_act, NULL},
     {0},
 };

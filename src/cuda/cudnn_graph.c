@@ -1,28 +1,45 @@
 /* cudnn_graph.c: graphs of operations for cuDNN, and the engines that run them. */
 #include <stdio.h>
 #include "cudnn_plan.h"
+#include "wick/index.h"
 
 /* ---- descriptors ---- */
 
+void wk_cudnn_words(char *words, size_t room)
+{
+    words[0] = 0;
+    wk_cudnn.cudnnGetLastErrorString(words, room - 1);
+    words[room - 1] = 0;
+    words[strcspn(words, "\n")] = 0;
+}
+
 bool wk_cudnn_ok(wk_cudnn_plan *p, cudnnStatus_t status, const char *what)
 {
-    char words[160] = "";
+    char words[160];
     if (p->status != CUDNN_STATUS_SUCCESS)
         return false;
     if (status == CUDNN_STATUS_SUCCESS)
         return true;
     p->status = status;
-    wk_cudnn.cudnnGetLastErrorString(words, sizeof words - 1);
+    wk_cudnn_words(words, sizeof words);
     snprintf(p->trouble, sizeof p->trouble, "%s: %s%s%s", what, wk_cudnn.cudnnGetErrorString(status),
              words[0] ? ": " : "", words);
     return false;
+}
+
+void wk_cudnn_give_up(wk_cudnn_plan *p, const char *why)
+{
+    if (p->status != CUDNN_STATUS_SUCCESS)
+        return;
+    p->status = CUDNN_STATUS_NOT_SUPPORTED;
+    snprintf(p->trouble, sizeof p->trouble, "%s", why);
 }
 
 cudnnBackendDescriptor_t wk_cudnn_new(wk_cudnn_plan *p, cudnnBackendDescriptorType_t type, const char *what)
 {
     cudnnBackendDescriptor_t d = NULL;
     if (p->n_made == WK_CUDNN_DESCRIPTORS) {
-        wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "too many descriptors");
+        wk_cudnn_give_up(p, "too many descriptors");
         return NULL;
     }
     if (p->status == CUDNN_STATUS_SUCCESS &&
@@ -62,7 +79,7 @@ void wk_cudnn_add(wk_cudnn_plan *p, cudnnBackendDescriptor_t op, const char *wha
     if (p->n_ops < WK_CUDNN_OPS)
         p->ops[p->n_ops++] = op;
     else
-        wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "too many operations");
+        wk_cudnn_give_up(p, "too many operations");
 }
 
 cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_tensor *t)
@@ -91,9 +108,40 @@ cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_ten
     return d;
 }
 
+cudnnBackendDescriptor_t wk_cudnn_between(wk_cudnn_plan *p, cudnnDataType_t type, int rank,
+                                          const int64_t *shape)
+{
+    wk_cudnn_tensor t = {.type = type, .rank = rank, .shape = shape, .flags = WK_CUDNN_VIRTUAL};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n)
+{
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &n->mode);
+    wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, 1, &n->compute);
+    cudnnNanPropagation_t keep = CUDNN_PROPAGATE_NAN;
+    if (n->mode == CUDNN_POINTWISE_RELU_FWD)
+        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_NAN_PROPAGATION, CUDNN_TYPE_NAN_PROPOGATION, 1, &keep);
+    if (n->axis)
+        wk_cudnn_set(p, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &n->axis);
+    wk_cudnn_finish(p, d, "an elementwise step");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR, "an elementwise step");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, n->x);
+    if (n->b)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, n->b);
+    if (n->t)
+        wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_TDESC, n->t);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, n->y);
+    wk_cudnn_add(p, op, "an elementwise step");
+    return n->y;
+}
+
 /* ---- engines ---- */
 
-/* Results have to be the same on every run, sums are made in f32 and operands are not rounded. */
+/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
 static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *rules)
 {
     enum { MOST = 32 };
@@ -112,9 +160,10 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     for (int64_t i = 0; known && i < n && i < MOST; i++)
         set |= 1u << notes[i];
     wk_cudnn.cudnnBackendDestroyDescriptor(engine);
-    unsigned never = 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC |
-                     1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
+    unsigned never = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                      1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+    if (wk_deterministic())
+        never |= 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     if (rules->true_f32)
         never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_FFT |
                  1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
@@ -228,6 +277,15 @@ static cudnnBackendDescriptor_t finish_graph(cudnnHandle_t handle, wk_cudnn_plan
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 
+void wk_cudnn_again(wk_cudnn_plan *p)
+{
+    while (p->n_configs > 0)
+        wk_cudnn.cudnnBackendDestroyDescriptor(p->configs[--p->n_configs]);
+    p->kernels = NULL;
+    p->status = CUDNN_STATUS_SUCCESS;
+    p->trouble[0] = 0;
+}
+
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
     cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);
@@ -246,7 +304,7 @@ void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rule
                 return;
         }
     }
-    wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "no engine");
+    wk_cudnn_give_up(p, "it has no engine for this call");
 }
 
 cudnnStatus_t wk_cudnn_execute(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, int n,

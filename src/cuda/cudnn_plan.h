@@ -104,11 +104,19 @@ static inline const void *wk_cudnn_factor(wk_dtype dtype, bool one)
     return dtype == WK_F64 ? (const void *)&d[one] : (const void *)&f[one];
 }
 
+/* The ways that cuDNN has for a call of the family, for wk_tune; see wk_gpu_variants. */
+int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_cudnn_attention_variants(uint64_t *list, int room);
+
 /* ---- graphs ----
  * After a step that failed the others do nothing: the plan's status is looked at once, at the end. */
 
 /* Notes a status; false when it is not a success. `what` says which step it was. */
 bool wk_cudnn_ok(wk_cudnn_plan *p, cudnnStatus_t status, const char *what);
+/* Notes that cuDNN will not do, for a reason of wick's. */
+void wk_cudnn_give_up(wk_cudnn_plan *p, const char *why);
+/* The library's words on what went wrong last, on one line; "" when it has none. */
+void wk_cudnn_words(char *words, size_t room);
 
 cudnnBackendDescriptor_t wk_cudnn_new(wk_cudnn_plan *p, cudnnBackendDescriptorType_t type, const char *what);
 void wk_cudnn_set(wk_cudnn_plan *p, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
@@ -130,12 +138,27 @@ typedef struct {
 } wk_cudnn_tensor;
 cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_tensor *t);
 
+/* One that is not in memory, packed. */
+cudnnBackendDescriptor_t wk_cudnn_between(wk_cudnn_plan *p, cudnnDataType_t type, int rank,
+                                          const int64_t *shape);
+
+/* Adds y = mode(x, b), where t; b and t may be NULL. Returns y. */
+typedef struct {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t compute;
+    cudnnBackendDescriptor_t x, b, t, y;
+    int64_t axis; /* of GEN_INDEX */
+} wk_cudnn_step;
+cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n);
+
 /* The rules an engine has to keep beside being deterministic. */
 typedef struct {
     bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
     int64_t form;  /* graphs of the same form share their kernels; 0: they do not */
     int number;    /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
+/* Forgets a choice that did not work out, so that another one can be made for the same graph. */
+void wk_cudnn_again(wk_cudnn_plan *p);
 /* The graph is complete: asks for configurations, all there are. */
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
 /* The same, until one works out. */

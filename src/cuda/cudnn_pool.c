@@ -13,12 +13,6 @@ typedef struct {
 static bool is_global(const wk_call *c) { return strncmp(c->op->name, "global", 6) == 0; }
 static bool is_max(const wk_call *c) { return strstr(c->op->name, "max_pool") != NULL; }
 
-/* A last window that ceil has made reaches beyond the padding. */
-static bool overhangs(const wk_pool_dim *d)
-{
-    return (d->out - 1) * d->stride + d->kernel > d->in + 2 * d->padding;
-}
-
 static const char *refuse(const wk_call *c)
 {
     wk_pool_shape s;
@@ -31,7 +25,7 @@ static const char *refuse(const wk_call *c)
         return "cuDNN's maximum has no indices";
     if (wk_pool_shapes(c, &s) != WK_OK)
         return "sizes";
-    return overhangs(&s.h) || overhangs(&s.w) ? "cuDNN's windows end with the padding" : NULL;
+    return wk_pool_overhangs(&s.h) || wk_pool_overhangs(&s.w) ? "cuDNN's windows end with the padding" : NULL;
 }
 
 static void destroy(wk_cudnn_plan *p) { wk_cudnn.cudnnDestroyPoolingDescriptor(p->op); }

@@ -2,20 +2,27 @@
  *
  * cuDNN keeps all weights in one block, in PyTorch's order of gates: they are copied there before each call. Its own
  * reserve is no use to wick's kernels, nor theirs to it: a forward that makes one, and a gradient that was given one, are
- * theirs. */
+ * theirs.
+ *
+ * With f16 and bf16 cuDNN would round gates and states at every step. They are computed in f32, on the tensor cores: tf32
+ * holds every f16 and bf16, so that only the states lose bits, and only as factors. Where fast products are allowed they
+ * are left to cuDNN as they are. */
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/families.h"
 #include "ops/rnn.h"
-#include "wick/matmul.h"
+#include "ops/unary.h"
+#include "wick/ops.h"
 
 typedef struct {
     const wk_call *call;
     const wk_rnn_options *p;
     wk_rnn_sizes s;
-    bool backward, fast;
+    wk_dtype dtype; /* that cuDNN sees */
+    bool backward, cores;
     const wk_tensor *x, *h0, *c0, *dy, *dhn, *dcn;
-    const wk_tensor **weights; /* packed */
+    const wk_tensor **weights; /* packed, of that dtype */
+    wk_tensor **dweights;
     wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
 } work;
 
@@ -66,8 +73,10 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
                                            [WK_RNN_RELU] = CUDNN_RNN_RELU,
                                            [WK_RNN_TANH] = CUDNN_RNN_TANH};
     const wk_rnn_sizes *s = &w->s;
-    wk_dtype t = w->x->dtype;
-    bool cores = wk_bytes(t) == 2 || (t == WK_F32 && w->fast);
+    wk_dtype t = w->dtype;
+    cudnnMathType_t math = !w->cores     ? CUDNN_FMA_MATH
+                           : t == WK_F32 ? CUDNN_DEFAULT_MATH
+                                         : CUDNN_TENSOR_OP_MATH;
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateDropoutDescriptor(&l->none), "dropout"))
         wk_cudnn_ok(p, wk_cudnn.cudnnSetDropoutDescriptor(l->none, h, 0, NULL, 0, 0), "dropout");
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDescriptor(&l->rnn), "the layers"))
@@ -76,9 +85,8 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
                         l->rnn, CUDNN_RNN_ALGO_STANDARD, modes[w->p->mode],
                         s->per == 4 ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
                         s->dirs == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-                        wk_cudnn_dtype(t), wk_cudnn_compute(t), cores ? CUDNN_TENSOR_OP_MATH : CUDNN_FMA_MATH,
-                        (int32_t)s->in, (int32_t)s->hidden, (int32_t)s->hidden, (int32_t)s->layers, l->none,
-                        0),
+                        wk_cudnn_dtype(t), wk_cudnn_compute(t), math, (int32_t)s->in, (int32_t)s->hidden,
+                        (int32_t)s->hidden, (int32_t)s->layers, l->none, 0),
                     "the layers");
     wk_cudnn_packed(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden});
     for (int i = T_MATRIX; i <= T_BIAS; i++)
@@ -96,7 +104,7 @@ static void describe_sequence(wk_cudnn_plan *p, cudnnRNNDataDescriptor_t *d, con
         lengths[i] = (int)w->s.t;
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(d), "a sequence"))
         wk_cudnn_ok(p,
-                    wk_cudnn.cudnnSetRNNDataDescriptor(*d, wk_cudnn_dtype(w->x->dtype),
+                    wk_cudnn.cudnnSetRNNDataDescriptor(*d, wk_cudnn_dtype(w->dtype),
                                                        CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, (int)w->s.t,
                                                        (int)w->s.b, (int)width, lengths, NULL),
                     "a sequence");
@@ -110,7 +118,7 @@ static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const wor
     char *const base = (char *)4096; /* only counted from */
     for (int i = 0; i < w->call->n_tail && p->status == CUDNN_STATUS_SUCCESS; i++) {
         int layer = i / s->per, which = i % s->per; /* both directions count as layers */
-        size_t gate = (size_t)(wk_count(w->weights[i]) / s->gates) * wk_bytes(w->x->dtype);
+        size_t gate = (size_t)(wk_count(w->weights[i]) / s->gates) * wk_bytes(w->dtype);
         for (int g = 0; g < s->gates; g++) {
             int id = g + (which % 2 ? (int)s->gates : 0);
             void *matrix = NULL, *bias = NULL;
@@ -124,7 +132,7 @@ static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const wor
             if (g == 0)
                 l->offset[i] = at;
             else if (at != l->offset[i] + (size_t)g * gate)
-                wk_cudnn_ok(p, CUDNN_STATUS_NOT_SUPPORTED, "gates lie apart");
+                wk_cudnn_give_up(p, "gates lie apart");
         }
     }
 }
@@ -169,7 +177,7 @@ static cudnnStatus_t move_weights(const work *w, const layers *l, char *block, b
     wk_gpu *g = wk_gpu_of(w->call->device);
     void *stream = wk_gpu_stream_handle(g);
     for (int i = 0; i < w->call->n_tail; i++) {
-        const wk_tensor *t = out ? (w->call->tail_out ? w->call->tail_out[i] : NULL) : w->weights[i];
+        const wk_tensor *t = out ? w->dweights[i] : w->weights[i];
         if (!t)
             continue;
         char *inside = block + l->offset[i], *outside = wk_ptr(t);
@@ -224,49 +232,90 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
 
 /* ---- calls ---- */
 
-static const wk_tensor *packed(const wk_tensor *t) { return t ? wk_tensor_packed(t) : NULL; }
-
-static wk_tensor *or_new(const wk_call *c, wk_tensor *t, const int64_t shape[3])
+/* t packed, in the dtype that cuDNN sees. */
+static const wk_tensor *values(const work *w, const wk_tensor *t)
 {
-    return t ? t : wk_tensor_new(c->device, c->dtype, 3, shape);
+    return !t ? NULL : t->dtype == w->dtype ? wk_tensor_packed(t) : wk_cast(t, w->dtype);
+}
+
+/* Where a result goes: t itself, or a temporary in cuDNN's dtype. */
+static wk_tensor *place(const work *w, wk_tensor *t)
+{
+    return !t || t->dtype == w->dtype ? t : wk_tensor_new(w->call->device, w->dtype, t->rank, t->shape);
+}
+
+static wk_status store(const wk_tensor *from, wk_tensor *to)
+{
+    wk_cast_params p = {.dtype = to ? to->dtype : 0};
+    if (!to || from == to)
+        return WK_OK;
+    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {from}, .out = {to}});
+}
+
+/* A result of this shape that nobody asked for. */
+static wk_tensor *or_new(const work *w, wk_tensor *t, const int64_t shape[3])
+{
+    return t ? place(w, t) : wk_tensor_new(w->call->device, w->dtype, 3, shape);
+}
+
+static wk_status run_lists(work *w)
+{
+    const wk_call *c = w->call;
+    const wk_rnn_sizes *s = &w->s;
+    for (int i = 0; i < c->n_tail; i++) {
+        w->weights[i] = values(w, c->tail[i]);
+        w->dweights[i] = c->tail_out ? place(w, c->tail_out[i]) : NULL;
+    }
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    wk_cudnn_key_shape(&d, 10,
+                       (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode,
+                                   w->dtype, w->cores});
+    if (wk_pending())
+        return wk_error_status();
+    WK_TRY(wk_cudnn_run(&d));
+    for (int i = 0; i < c->n_tail; i++) {
+        if (w->dweights[i])
+            WK_TRY(store(w->dweights[i], c->tail_out[i]));
+    }
+    return WK_OK;
 }
 
 static wk_status run_work(work *w)
 {
-    const wk_call *c = w->call;
-    const wk_rnn_sizes *s = &w->s;
-    w->weights = wk_alloc((size_t)(c->n_tail + 1) * sizeof *w->weights);
-    if (!w->weights)
-        return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-    for (int i = 0; i < c->n_tail; i++)
-        w->weights[i] = packed(c->tail[i]);
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_cudnn_key_shape(
-        &d, 9, (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode, w->fast});
-    wk_status status = wk_pending() ? wk_error_status() : wk_cudnn_run(&d);
+    size_t n = (size_t)w->call->n_tail + 1;
+    w->weights = wk_alloc(n * sizeof *w->weights);
+    w->dweights = wk_alloc(n * sizeof *w->dweights);
+    wk_status status =
+        w->weights && w->dweights ? run_lists(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
     wk_free(w->weights);
+    wk_free(w->dweights);
     return status;
 }
 
 static void start(wk_call *c, work *w)
 {
+    bool half = wk_bytes(c->dtype) == 2, fast = wk_matmul_precision() == WK_PRECISION_FAST;
     *w = (work){.call = c,
                 .p = c->params,
                 .s = wk_rnn_sizes_of(c),
-                .fast = wk_matmul_precision() == WK_PRECISION_FAST};
-    w->x = packed(c->in[WK_RNN_X]);
-    w->h0 = packed(c->in[WK_RNN_H0]);
-    w->c0 = w->p->mode == WK_LSTM ? packed(c->in[WK_RNN_C0]) : NULL;
+                .dtype = half && !fast ? WK_F32 : c->dtype,
+                .cores = half || (fast && c->dtype == WK_F32)};
+    w->x = values(w, c->in[WK_RNN_X]);
+    w->h0 = values(w, c->in[WK_RNN_H0]);
+    w->c0 = w->p->mode == WK_LSTM ? values(w, c->in[WK_RNN_C0]) : NULL;
 }
 
 static wk_status run(wk_call *c)
 {
     work w;
     start(c, &w);
-    w.y = or_new(c, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
-    w.hn = c->out[1];
-    w.cn = c->out[2];
-    return run_work(&w);
+    w.y = or_new(&w, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
+    w.hn = place(&w, c->out[1]);
+    w.cn = place(&w, c->out[2]);
+    WK_TRY(run_work(&w));
+    WK_TRY(store(w.y, c->out[0]));
+    WK_TRY(store(w.hn, c->out[1]));
+    return store(w.cn, c->out[2]);
 }
 
 static wk_status run_backward(wk_call *c)
@@ -274,14 +323,17 @@ static wk_status run_backward(wk_call *c)
     work w;
     start(c, &w);
     w.backward = true;
-    w.y = or_new(c, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
-    w.dy = packed(c->in[WK_RNN_DY]);
-    w.dhn = packed(c->in[WK_RNN_DHN]);
-    w.dcn = packed(c->in[WK_RNN_DCN]);
-    w.dx = or_new(c, c->out[0], w.x ? w.x->shape : (int64_t[]){0, 0, 0});
-    w.dh0 = c->out[1];
-    w.dc0 = c->out[2];
-    return run_work(&w);
+    w.y = or_new(&w, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
+    w.dy = values(&w, c->in[WK_RNN_DY]);
+    w.dhn = values(&w, c->in[WK_RNN_DHN]);
+    w.dcn = values(&w, c->in[WK_RNN_DCN]);
+    w.dx = or_new(&w, c->out[0], c->in[WK_RNN_X]->shape);
+    w.dh0 = place(&w, c->out[1]);
+    w.dc0 = place(&w, c->out[2]);
+    WK_TRY(run_work(&w));
+    WK_TRY(store(w.dx, c->out[0]));
+    WK_TRY(store(w.dh0, c->out[1]));
+    return store(w.dc0, c->out[2]);
 }
 
 const wk_impl wk_cuda_impls_rnn[] = {

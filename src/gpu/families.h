@@ -43,6 +43,7 @@ WK_MIOPEN_BEHIND(X)
 /* By cuDNN, likewise. */
 /* clang-format off */
 #define WK_CUDNN_FIRST(F) \
+    F(act) \
     F(attention) \
     F(conv) \
     F(rnn)
