@@ -306,6 +306,14 @@ static const wk_impl *pick_tuned(wk_call *c)
     return found;
 }
 
+const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
+{
+    wk_call asked = *c;
+    *reason = "no implementation of that name";
+    const wk_impl *tuned = pick_tuned(&asked);
+    return tuned ? tuned : pick(c, 0, reason);
+}
+
 static wk_status run_nested(wk_call *c)
 {
     depth++;
