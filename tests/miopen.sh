@@ -43,6 +43,9 @@ check 'no place for a cache' env WICK_CACHE=/proc/nowhere HOME=/proc/nowhere tes
 check 'no library' env WICK_MIOPEN_LIBRARY=/nowhere.so tests/test_miopen rocm:0 kernel
 check 'little memory' env WICK_EXACT_ALLOC=1 tests/test_miopen rocm:0 kernel limit 16384
 check 'enough memory' env WICK_EXACT_ALLOC=1 tests/test_miopen rocm:0 miopen limit 1048576
+check 'no workspace' env WICK_WORKSPACE=0 tests/test_miopen rocm:0 kernel
+check 'a workspace' env WICK_WORKSPACE=1 tests/test_miopen rocm:0 miopen
+check 'no number of a workspace' env WICK_WORKSPACE=much tests/test_miopen rocm:0 miopen
 check 'no call fails' env WICK_MIOPEN_LIBRARY="$shim" tests/test_miopen rocm:0 miopen
 for call in miopenCreateWithStream=7 miopenCreateTensorDescriptor=4 miopenSetTensorDescriptor=3 miopenCreateConvolutionDescriptor=4 \
     miopenInitConvolutionNdDescriptor=3 miopenConvolutionForwardGetSolution=7 miopenConvolutionForwardCompileSolution=7 \

@@ -201,8 +201,6 @@ static void ask(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, cudnnBackendHe
     wk_cudnn.cudnnBackendDestroyDescriptor(heuristics);
 }
 
-enum { WORKSPACE_MOST = 1 << 30 };
-
 bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i)
 {
     cudnnBackendDescriptor_t e = NULL;
@@ -221,7 +219,7 @@ bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i)
                 wk_cudnn.cudnnBackendFinalize(e) == CUDNN_STATUS_SUCCESS &&
                 wk_cudnn.cudnnBackendGetAttribute(e, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                                   CUDNN_TYPE_INT64, 1, &n, &bytes) == CUDNN_STATUS_SUCCESS;
-    if (!good || bytes > WORKSPACE_MOST) {
+    if (!good || (size_t)bytes > wk_workspace_most()) {
         wk_cudnn.cudnnBackendDestroyDescriptor(e);
         return false;
     }

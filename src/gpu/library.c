@@ -2,6 +2,8 @@
 #include <dlfcn.h>
 #include <glob.h>
 #include <link.h>
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,4 +116,19 @@ bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n)
         }
     }
     return true;
+}
+
+size_t wk_workspace_most(void)
+{
+    static atomic_size_t most = SIZE_MAX; /* not asked for yet */
+    size_t bytes = atomic_load_explicit(&most, memory_order_relaxed);
+    if (bytes == SIZE_MAX) {
+        const char *text = getenv("WICK_WORKSPACE");
+        char *end = NULL;
+        unsigned long long mib = text ? strtoull(text, &end, 10) : 0;
+        bool good = text && end != text && !*end && mib < 1 << 20;
+        bytes = (size_t)(good ? mib : 1024) << 20;
+        atomic_store(&most, bytes);
+    }
+    return bytes;
 }

@@ -34,4 +34,7 @@ wk_library *const *wk_libraries(void);
 /* The version of the library behind an implementation; "" before it is loaded. */
 const char *wk_library_version(const char *impl);
 
+/* The most bytes of temporary memory that one call of a library may use: WICK_WORKSPACE in MiB, else 1 GiB. */
+size_t wk_workspace_most(void);
+
 #endif

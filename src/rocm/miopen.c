@@ -177,7 +177,7 @@ const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, NEAR = 8, WORKSPACE_MOST = 1 << 30 };
+enum { PLANS = 512, NEAR = 8 };
 
 /* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
  * not used for longest goes. */
@@ -293,7 +293,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         *p = (wk_dnn_plan){.key_n = d->key_n};
         memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
         p->status = d->set_up(dnn->handle, p, d->data);
-        if (p->status == miopenStatusSuccess && p->workspace > WORKSPACE_MOST)
+        if (p->status == miopenStatusSuccess && p->workspace > wk_workspace_most())
             p->status = miopenStatusUnsupportedOp;
         if (p->status == miopenStatusAllocFailed) {
             plan_free(p);

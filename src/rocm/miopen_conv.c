@@ -85,12 +85,12 @@ static bool rounds_each_tap(const work *w)
  * gradients through GEMM lose the bits that wick promises for f16 and bf16. */
 static bool passed_over(const work *w, const miopenConvSolution_t *s)
 {
-    enum { NAIVE_FIRST = 85, NAIVE_LAST = 87, WORKSPACE_MOST = 1 << 30 };
+    enum { NAIVE_FIRST = 85, NAIVE_LAST = 87 };
     bool naive = s->solution_id >= NAIVE_FIRST && s->solution_id <= NAIVE_LAST;
     bool gemm = s->algorithm == miopenConvolutionAlgoGEMM;
     bool other = w->variant && s->solution_id != w->variant;
     return naive || other || (gemm && (w->no_gemm || rounds_each_tap(w))) ||
-           s->workspace_size > WORKSPACE_MOST;
+           s->workspace_size > wk_workspace_most();
 }
 
 enum { SOLUTIONS = 64 };
