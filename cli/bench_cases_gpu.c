@@ -135,6 +135,22 @@ static const bench_case cases[] = {
     {"matmul.8192.f16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_F16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
     {"matmul.8192.bf16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_BF16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
     {"matmul.1x4096x14336.bf16", "matmul", "a=T[1,4096] b=T[4096,14336]", WK_BF16, 4096.0 * 14336 * 2, 0, 0, false},
+#define QLINEAR(format, row_bytes) \
+    {"qlinear.1x4096x14336." format ".f16", "qlinear", \
+     "x=T[1,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 14336.0 * row_bytes, 0, 0, \
+     false}, \
+        {"qlinear.8x4096x14336." format ".f16", "qlinear", \
+         "x=T[8,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 14336.0 * row_bytes, 0, 0, \
+         false}, \
+    { \
+        "qlinear.512x4096x14336." format ".f16", "qlinear", \
+            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 0, \
+            2.0 * 512 * 4096 * 14336, 0, false \
+    }
+    QLINEAR("q4_0", 2304),
+    QLINEAR("q8_0", 4352),
+    QLINEAR("q4_k", 2304),
+    QLINEAR("q6_k", 3360),
     {"matmul.b64.512.f16", "matmul", "a=T[64,512,512] b=T[64,512,512]", WK_F16, 0, 64 * 2.0 * 512 * 512 * 512, 0,
      false},
     SDPA("prefill", "4,32,4096,128", "4,32,4096,128", " causal=1", 0, 2.0 * 4 * 32 * 4096 * 4096 * 128)

@@ -151,8 +151,8 @@ static wm_bert *make(const wm_bert_config *c, wk_device *device, wk_dtype dtype)
 static bool open_tokenizer(wm_bert *m, const char *folder)
 {
     m->tokenizer = wm_wordpiece_open(folder);
-    if (m->tokenizer && wm_wordpiece_size(m->tokenizer) > m->c.vocab)
-        wm_fail(WK_ERR_FORMAT, "%s: the tokenizer has %d tokens, the model %lld", folder,
+    if (m->tokenizer && (int64_t)wm_wordpiece_size(m->tokenizer) > m->c.vocab)
+        wm_fail(WK_ERR_FORMAT, "%s: the tokenizer has %u tokens, the model %lld", folder,
                 wm_wordpiece_size(m->tokenizer), (long long)m->c.vocab);
     return wm_error_status() == WK_OK;
 }
@@ -230,7 +230,7 @@ static void show(const wm_bert *m, int64_t layer, const wk_tensor *x)
 /* norm(x + y). */
 static wk_tensor *add_norm(const wm_bert *m, const wk_tensor *x, const wk_tensor *y, pair norm)
 {
-    return wk_layer_norm(wk_add(x, y), norm.weight, norm.bias, m->c.eps);
+    return wk_add_layer_norm(x, y, norm.weight, norm.bias, m->c.eps, NULL);
 }
 
 static wk_tensor *attention(const wm_bert *m, const layer *l, const wk_tensor *x, const wk_tensor *mask)
@@ -261,8 +261,9 @@ static wk_tensor *embed_ids(const wm_bert *m, const wk_tensor *ids)
     int64_t n = wk_dim(ids, 0), s = wk_dim(ids, 1);
     wk_scope_begin();
     wk_tensor *x = wk_index_select(m->words, wk_flatten(ids, 0, 1), 0);
-    x = wk_reshape(x, 3, (int64_t[]){n, s, m->c.hidden});
-    return wk_scope_end_keep(add_norm(m, x, wk_narrow(m->positions, 0, 0, s), m->norm));
+    int64_t shape[] = {n, s, m->c.hidden};
+    wk_tensor *places = wk_broadcast(wk_narrow(m->positions, 0, 0, s), 3, shape);
+    return wk_scope_end_keep(add_norm(m, wk_reshape(x, 3, shape), places, m->norm));
 }
 
 /* The mean of the tokens that count: the mask's row, divided by its sum, times the hidden states. */
@@ -308,7 +309,7 @@ wk_tensor *wm_bert_run(const wm_bert *m, const wk_tensor *ids, const wk_tensor *
 /* The ids of some texts, filled up to the longest, and which of them count. */
 typedef struct {
     int64_t n, s;
-    int32_t *ids;
+    uint32_t *ids;
     uint8_t *mask;
 } batch;
 
@@ -334,7 +335,7 @@ static bool make_batch(const wm_bert *m, int64_t n, const char *const *texts, ba
             memcpy(b->ids + (size_t)i * longest, ids[i].ids, ids[i].n * sizeof *b->ids);
             memset(b->mask + (size_t)i * longest, 1, ids[i].n);
         }
-        free(ids[i].ids);
+        wm_ids_free(&ids[i]);
     }
     return ok;
 }
@@ -344,7 +345,7 @@ static bool run_batch(const wm_bert *m, const batch *b, float *out)
     int64_t shape[] = {b->n, b->s};
     bool full = !memchr(b->mask, 0, (size_t)(b->n * b->s));
     wk_scope_begin();
-    wk_tensor *ids = wk_from_host(m->device, WK_I32, 2, shape, b->ids);
+    wk_tensor *ids = wk_from_host(m->device, WK_U32, 2, shape, b->ids);
     wk_tensor *mask = full ? NULL : wk_from_host(m->device, WK_U8, 2, shape, b->mask);
     wk_tensor *y = wm_bert_run(m, ids, mask);
     bool ok = y && wk_to_host(y, out) == WK_OK;

@@ -49,7 +49,7 @@ bool wm_bert_embed(const wm_bert *m, int64_t n, const char *const *texts, float 
 /* The cosine of the angle between two vectors of n numbers; 0 where one of them is zeros. */
 double wm_cosine(int64_t n, const float *a, const float *b);
 
-/* Embeddings f32 [n, width] of ids (i32 on the model's device) [n, s]; mask u8 [n, s] is 1 where a token counts, or NULL:
+/* Embeddings f32 [n, width] of ids (u32 or i32 on the model's device) [n, s]; mask u8 [n, s] is 1 where a token counts, or NULL:
  * all do. The caller's, or the scope's. NULL with an error. */
 wk_tensor *wm_bert_run(const wm_bert *m, const wk_tensor *ids, const wk_tensor *mask);
 

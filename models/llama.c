@@ -72,14 +72,16 @@ static void get_rows(loader *l, const char *name, wk_tensor *all, int64_t first,
 static wk_tensor *get_merged(loader *l, int64_t layer, const joint_spec *s, const char *kind, int rank)
 {
     char name[NAME];
-    int64_t rows = 0;
+    int64_t rows = 0, first = 0;
     for (int i = 0; i < s->n; i++)
         rows += s->out[i];
     if (!l->weights)
         return random_tensor(l, rank, (int64_t[]){rows, s->in});
     wk_tensor *all = wk_empty(l->m->device, l->m->dtype, rank, (int64_t[]){rows, s->in});
-    for (int i = 0, first = 0; all && i < s->n; first += (int)s->out[i++])
+    for (int i = 0; all && i < s->n; i++) {
         get_rows(l, layer_name(layer, s->part[i], kind, name), all, first, s->out[i]);
+        first += s->out[i];
+    }
     return all;
 }
 

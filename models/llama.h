@@ -71,7 +71,7 @@ wk_tensor *wm_llama_prompt(wm_llama_session *s, int64_t row, const uint32_t *ids
 bool wm_llama_step(wm_llama_session *s, const uint32_t *ids);
 /* Of the last step: the logits f32 [batch, vocab], the session's; the best token of each text, which waits for it. */
 const wk_tensor *wm_llama_logits(const wm_llama_session *s);
-bool wm_llama_best(const wm_llama_session *s, uint32_t *ids);
+bool wm_llama_best(wm_llama_session *s, uint32_t *ids);
 
 /* Called by wm_llama_prompt with the hidden states [1, n, hidden] that go into layer 0, 1, ..., and with what the last
  * norm gives as number `layers`; for tests. */

@@ -39,10 +39,10 @@ static wk_tensor *attend(const wm_pass *p, int64_t i, const wk_tensor *x)
 {
     const wm_llama_config *c = &p->model->config;
     const wm_llama_layer *layer = &p->model->layers[i];
-    wk_tensor *parts[WM_JOINT], *y;
+    wk_tensor *parts[WM_JOINT], *q = NULL, *k = NULL, *y;
     apply(&layer->qkv, x, parts);
-    wk_tensor *q = wk_rope_thd(as_heads(p, parts[0], c->heads, layer->q_norm), p->cos, p->sin);
-    wk_tensor *k = wk_rope_thd(as_heads(p, parts[1], c->kv_heads, layer->k_norm), p->cos, p->sin);
+    wk_rope_qk(as_heads(p, parts[0], c->heads, layer->q_norm),
+               as_heads(p, parts[1], c->kv_heads, layer->k_norm), p->cos, p->sin, WK_ROPE_THD, &q, &k);
     wk_tensor *keys = remember(p, p->keys[i], k);
     wk_tensor *values = remember(p, p->values[i], as_heads(p, parts[2], c->kv_heads, NULL));
     bool slides = c->window && i >= c->windows_from;
@@ -57,38 +57,67 @@ static wk_tensor *attend(const wm_pass *p, int64_t i, const wk_tensor *x)
 static wk_tensor *feed_forward(const wm_llama_layer *layer, const wk_tensor *x)
 {
     wk_tensor *parts[WM_JOINT];
-    apply(&layer->gate_up, x, parts);
-    apply(&layer->down, wk_mul(wk_silu(parts[0]), parts[1]), parts);
+    const wm_joint *j = &layer->gate_up;
+    if (j->merged) {
+        parts[0] = wk_silu_mul(wk_linear(x, j->weight[0], j->bias[0], WK_ACT_NONE), NULL);
+    } else {
+        apply(j, x, parts);
+        parts[0] = wk_silu_mul(parts[0], parts[1]);
+    }
+    apply(&layer->down, parts[0], parts);
     return parts[0];
 }
 
-static wk_tensor *run_layer(const wm_pass *p, int64_t i, wk_tensor *x)
+/* The states between two layers: their sum so far, and what the last layer adds to it, which goes in with the next norm. */
+typedef struct {
+    wk_tensor *sum, *more; /* more: NULL before the first layer */
+} stream;
+
+/* The norm of the sum with what was to be added, which is then added. */
+static wk_tensor *add_norm(stream *s, const wk_tensor *weight, double eps)
+{
+    wk_tensor *sum = s->sum, *y;
+    if (!s->more)
+        return wk_rms_norm(sum, weight, eps);
+    y = wk_add_rms_norm(s->more, sum, weight, eps, &s->sum);
+    s->more = NULL;
+    return y;
+}
+
+static void run_layer(const wm_pass *p, int64_t i, stream *s)
 {
     const wm_llama_layer *layer = &p->model->layers[i];
     double eps = p->model->config.eps;
+    stream before = *s;
     wk_scope_begin();
-    x = wk_add(x, attend(p, i, wk_rms_norm(x, layer->attn_norm, eps)));
-    x = wk_add(x, feed_forward(layer, wk_rms_norm(x, layer->mlp_norm, eps)));
-    return wk_scope_end_keep(x);
+    s->more = attend(p, i, add_norm(s, layer->attn_norm, eps));
+    s->more = feed_forward(layer, add_norm(s, layer->mlp_norm, eps));
+    wk_retain(s->sum);
+    wk_retain(s->more);
+    wk_scope_end();
+    wk_drop(before.sum);
+    wk_drop(before.more);
 }
 
 wk_tensor *wm_llama_run(const wm_pass *p, const wk_tensor *ids)
 {
     const wm_llama *m = p->model;
     const wm_llama_config *c = &m->config;
+    wk_scope_begin();
     wk_tensor *x = wk_index_select(m->embedding, ids, 0);
-    x = wk_reshape(x, 3, (int64_t[]){p->rows, p->n, c->hidden});
-    for (int64_t i = 0; i < c->layers && x; i++) {
+    stream s = {.sum = wk_retain(wk_reshape(x, 3, (int64_t[]){p->rows, p->n, c->hidden}))};
+    for (int64_t i = 0; i < c->layers; i++) {
         if (p->watch)
-            p->watch(p->watch_ctx, i, x);
-        wk_tensor *before = x;
-        x = run_layer(p, i, x);
-        wk_drop(before);
+            p->watch(p->watch_ctx, i, s.more ? wk_add(s.sum, s.more) : s.sum);
+        run_layer(p, i, &s);
     }
-    x = wk_rms_norm(x, m->norm, c->eps);
+    stream last = s;
+    x = add_norm(&s, m->norm, c->eps);
+    wk_drop(last.sum);
+    wk_drop(last.more);
     if (p->watch && x)
         p->watch(p->watch_ctx, c->layers, x);
-    return x;
+    return wk_scope_end_keep(x);
 }
 
 wk_tensor *wm_llama_head(const wm_llama *m, const wk_tensor *hidden, wk_tensor **best)

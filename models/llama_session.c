@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "error.h"
 #include "llama_layers.h"
 
@@ -13,6 +14,9 @@ struct wm_llama_session {
     wm_llama *model;
     int64_t batch, capacity;
     int64_t *length; /* tokens of each text */
+    uint32_t
+        *last_best; /* what wm_llama_best gave last: the device's next tokens, unless others are put there */
+    bool has_best;
     wk_tensor **keys, **values, *cos, *sin;
     /* A step's own: tokens u32 [batch] and positions u32 [batch, 1, 1, 1] on the device, the numbers of the keys, and
      * those plus the window. */
@@ -81,7 +85,8 @@ static bool make_caches(wm_llama_session *s)
     s->keys = calloc((size_t)c->layers, sizeof *s->keys);
     s->values = calloc((size_t)c->layers, sizeof *s->values);
     s->length = calloc((size_t)s->batch, sizeof *s->length);
-    if (!s->keys || !s->values || !s->length)
+    s->last_best = calloc((size_t)s->batch, sizeof *s->last_best);
+    if (!s->keys || !s->values || !s->length || !s->last_best)
         return false;
     for (int64_t i = 0; i < c->layers; i++) { /* zeros: a masked value must not be a NaN */
         s->keys[i] = wk_fill(s->model->device, s->model->dtype, 4, shape, 0);
@@ -139,6 +144,7 @@ void wm_llama_end(wm_llama_session *s)
     free(s->keys);
     free(s->values);
     free(s->length);
+    free(s->last_best);
     free(s);
 }
 
@@ -283,7 +289,10 @@ static void place_texts(wm_llama_session *s, const uint32_t *ids)
 {
     wk_device *d = s->model->device;
     int64_t shape[] = {s->batch, 1, 1, 1};
-    wk_copy_into(s->ids, wk_from_host(d, WK_U32, 1, shape, ids));
+    bool there = s->has_best && memcmp(ids, s->last_best, (size_t)s->batch * sizeof *ids) == 0;
+    if (!there) /* a step leaves its best tokens for the next one */
+        wk_copy_into(s->ids, wk_from_host(d, WK_U32, 1, shape, ids));
+    s->has_best = false;
     if (s->placed)
         return;
     uint32_t *positions = malloc((size_t)s->batch * sizeof *positions);
@@ -358,4 +367,11 @@ bool wm_llama_step(wm_llama_session *s, const uint32_t *ids)
 
 const wk_tensor *wm_llama_logits(const wm_llama_session *s) { return s->logits; }
 
-bool wm_llama_best(const wm_llama_session *s, uint32_t *ids) { return wk_to_host(s->best, ids) == WK_OK; }
+bool wm_llama_best(wm_llama_session *s, uint32_t *ids)
+{
+    if (!s->best || wk_to_host(s->best, s->last_best) != WK_OK)
+        return false;
+    memcpy(ids, s->last_best, (size_t)s->batch * sizeof *ids);
+    s->has_best = s->placed; /* a plain step on the CPU leaves nothing */
+    return true;
+}

@@ -263,17 +263,16 @@ static void show(const wm_resnet *m, const char *name, const wk_tensor *y)
         m->watch(m->watch_ctx, name, y);
 }
 
-/* relu(norm(conv(x)) + z) of a layer; z may be NULL, relu false leaves that out. */
+/* relu(norm(conv(x)) + z) of a layer, folded in one op; z may be NULL, relu false leaves that out. */
 static wk_tensor *run_conv(const conv *c, const wk_tensor *x, const wk_tensor *z, bool relu)
 {
+    wk_act act = {.kind = relu ? WK_ACT_RELU : WK_ACT_NONE};
     wk_conv_options *options =
         WK_CONV(.stride = {c->stride, c->stride}, .padding = {c->padding, c->padding}, .groups = c->groups);
-    wk_tensor *y = wk_conv2d(x, c->weight, c->bias, options);
-    if (c->gamma)
-        y = wk_batch_norm_infer(y, c->gamma, c->beta, c->mean, c->var, EPS, WK_BATCH_NORM_SPATIAL);
-    if (z)
-        y = wk_add(y, z);
-    return relu ? wk_relu(y) : y;
+    if (!c->gamma)
+        return wk_conv2d_bias_act(x, c->weight, c->bias, z, act, options);
+    wk_tensor *y = wk_conv2d(x, c->weight, NULL, options);
+    return wk_batch_norm_act(y, c->gamma, c->beta, c->mean, c->var, z, EPS, WK_BATCH_NORM_SPATIAL, act);
 }
 
 /* The scope of a block frees what is between its convolutions. */

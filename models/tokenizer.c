@@ -9,6 +9,8 @@
 #include "tokenizer_int.h"
 #include "unicode.h"
 
+enum { MAX_ID = 1 << 21 }; /* far above any vocabulary: a table has a place for each */
+
 /* ---- JSON: the file is known to be right, so that a copy of the reader at a value is enough to look into it ---- */
 
 static bool find(wk_json at, const char *key, wk_json *out)
@@ -281,7 +283,7 @@ static bool read_vocabulary(wm_tokenizer *t, wk_json vocab, buffer *b)
     int64_t id;
     wk_json_enter(&vocab, '{');
     while (wk_json_more(&vocab)) {
-        if (!wk_json_key(&vocab, &key) || !wk_json_int(&vocab, &id) || id < 0 || id >= 1 << 24)
+        if (!wk_json_key(&vocab, &key) || !wk_json_int(&vocab, &id) || id < 0 || id >= MAX_ID)
             return wm_fail(WK_ERR_FORMAT, "%s: byte %zu: vocab: expected a token's number", t->path,
                            vocab.at),
                    false;
@@ -389,7 +391,7 @@ static bool read_added(wm_tokenizer *t, wk_json at)
                   .normalized = is_true(at, "normalized"),
                   .lstrip = is_true(at, "lstrip"),
                   .rstrip = is_true(at, "rstrip")};
-    if (!find(at, "id", &v) || !wk_json_int(&v, &id) || id < 0 || id >= 1 << 24 || is_true(at, "single_word"))
+    if (!find(at, "id", &v) || !wk_json_int(&v, &id) || id < 0 || id >= MAX_ID || is_true(at, "single_word"))
         return wm_fail(WK_ERR_UNSUPPORTED, "%s: added_tokens: expected an id, and single_word to be false",
                        t->path),
                false;

@@ -19,16 +19,18 @@ bool wm_params_add(wm_params *params, const char *name, wk_device *device, int r
 
 bool wm_params_update(wm_params *params, double lr)
 {
-    params->step++;
+    wk_tensor *value[WM_MAX_PARAMS], *m[WM_MAX_PARAMS], *v[WM_MAX_PARAMS];
+    const wk_tensor *grad[WM_MAX_PARAMS];
     for (int i = 0; i < params->n; i++) {
-        wm_param *p = &params->p[i];
-        wk_adamw_options *options = WK_ADAMW(.lr = lr, .step = params->step);
-        if (wk_adamw_step_into(p->value, p->grad, p->m, p->v, options) != WK_OK) {
-            wm_fail(WK_ERR_INTERNAL, "train: parameter '%s'", p->name);
-            return false;
-        }
+        value[i] = params->p[i].value;
+        grad[i] = params->p[i].grad;
+        m[i] = params->p[i].m;
+        v[i] = params->p[i].v;
     }
-    return true;
+    wk_adamw_options *options = WK_ADAMW(.lr = lr, .step = ++params->step);
+    if (wk_adamw_step_list(params->n, value, grad, m, v, options) != WK_OK)
+        wm_fail(WK_ERR_INTERNAL, "train: step %lld", (long long)params->step);
+    return wm_error_status() == WK_OK;
 }
 
 void wm_params_free(wm_params *params)

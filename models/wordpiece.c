@@ -12,7 +12,7 @@ enum { LONGEST_WORD = 100, WORD_BYTES = 4 * LONGEST_WORD, MAX_ID = 1 << 24 };
 typedef struct {
     const char *text; /* in words */
     uint32_t size;
-    int32_t id;
+    uint32_t id;
     uint32_t next; /* in its bucket; 0: none */
 } entry;
 
@@ -20,7 +20,7 @@ typedef struct {
 typedef struct {
     char *text;
     size_t size;
-    int32_t id;
+    uint32_t id;
 } added_token;
 
 struct wm_wordpiece {
@@ -32,8 +32,8 @@ struct wm_wordpiece {
     uint32_t *buckets, mask;
     added_token *added;
     size_t n_added;
-    int32_t ids; /* one more than the largest */
-    int32_t cls, sep, unk, pad;
+    uint32_t ids; /* one more than the largest */
+    uint32_t cls, sep, unk, pad;
 };
 
 /* ---- The vocabulary ---- */
@@ -47,8 +47,8 @@ static uint32_t hash_on(uint32_t hash, const char *text, size_t size)
     return hash;
 }
 
-static int32_t lookup(const wm_wordpiece *t, uint32_t hash, const char *front, size_t front_size,
-                      const char *text, size_t size)
+static uint32_t lookup(const wm_wordpiece *t, uint32_t hash, const char *front, size_t front_size,
+                       const char *text, size_t size)
 {
     for (uint32_t i = t->buckets[hash & t->mask]; i; i = t->entries[i].next) {
         const entry *e = &t->entries[i];
@@ -56,18 +56,18 @@ static int32_t lookup(const wm_wordpiece *t, uint32_t hash, const char *front, s
             !memcmp(e->text + front_size, text, size))
             return e->id;
     }
-    return -1;
+    return WM_NO_TOKEN;
 }
 
-int32_t wm_wordpiece_find(const wm_wordpiece *t, const char *token)
+uint32_t wm_wordpiece_find(const wm_wordpiece *t, const char *token)
 {
     size_t size = strlen(token);
     return lookup(t, hash_on(HASH_START, token, size), "", 0, token, size);
 }
 
-int32_t wm_wordpiece_size(const wm_wordpiece *t) { return t->ids; }
+uint32_t wm_wordpiece_size(const wm_wordpiece *t) { return t->ids; }
 
-int32_t wm_wordpiece_padding(const wm_wordpiece *t) { return t->pad; }
+uint32_t wm_wordpiece_padding(const wm_wordpiece *t) { return t->pad; }
 
 static bool no_memory(const char *path)
 {
@@ -95,7 +95,7 @@ static bool vocabulary_room(wm_wordpiece *t, const char *path, size_t n, size_t 
 }
 
 /* The token whose text stands at the end of words. */
-static void vocabulary_add(wm_wordpiece *t, size_t size, int32_t id)
+static void vocabulary_add(wm_wordpiece *t, size_t size, uint32_t id)
 {
     entry *e = &t->entries[++t->n];
     *e = (entry){t->words + t->words_size, (uint32_t)size, id, 0};
@@ -106,7 +106,7 @@ static void vocabulary_add(wm_wordpiece *t, size_t size, int32_t id)
     t->ids = id >= t->ids ? id + 1 : t->ids;
 }
 
-static bool add_token(wm_wordpiece *t, const char *path, const char *text, size_t size, int32_t id)
+static bool add_token(wm_wordpiece *t, const char *path, const char *text, size_t size, uint32_t id)
 {
     added_token *more = realloc(t->added, (t->n_added + 1) * sizeof *more);
     char *copy = malloc(size + 1);
@@ -133,7 +133,7 @@ static bool read_lines(wm_wordpiece *t, const char *path, const wm_map *map)
         lines += at[i] == '\n' || i + 1 == map->size;
     if (!vocabulary_room(t, path, lines, map->size))
         return false;
-    for (int32_t id = 0; at < end; id++) {
+    for (uint32_t id = 0; at < end; id++) {
         const char *line = memchr(at, '\n', (size_t)(end - at)), *next = line ? line + 1 : end;
         size_t size = (size_t)((line ? line : end) - at);
         size -= size > 0 && at[size - 1] == '\r';
@@ -175,8 +175,8 @@ static bool open_vocab(wm_wordpiece *t, const char *folder)
     bool ok = read_lines(t, path, &map) && read_rules(t, folder);
     wm_map_close(&map);
     for (size_t i = 0; ok && i < sizeof special / sizeof *special; i++) {
-        int32_t id = wm_wordpiece_find(t, special[i]);
-        ok = id < 0 || add_token(t, path, special[i], strlen(special[i]), id);
+        uint32_t id = wm_wordpiece_find(t, special[i]);
+        ok = id == WM_NO_TOKEN || add_token(t, path, special[i], strlen(special[i]), id);
     }
     free(path);
     return ok;
@@ -219,7 +219,7 @@ static bool read_vocab(wm_wordpiece *t, const wm_config *c)
         size_t size = wk_json_unescape(key, t->words + t->words_size);
         if (!wk_json_int(&again, &id) || id < 0 || id >= MAX_ID)
             return wrong(c, "model.vocab: expected numbers from 0 on");
-        vocabulary_add(t, size, (int32_t)id);
+        vocabulary_add(t, size, (uint32_t)id);
     }
     return true;
 }
@@ -244,7 +244,7 @@ static bool read_added(wm_wordpiece *t, const wm_config *c, wk_json *j)
     char *text = malloc(content.size + 1);
     if (!text)
         return no_memory(wm_config_path(c));
-    bool ok = add_token(t, wm_config_path(c), text, wk_json_unescape(content, text), (int32_t)id);
+    bool ok = add_token(t, wm_config_path(c), text, wk_json_unescape(content, text), (uint32_t)id);
     free(text);
     return ok;
 }
@@ -286,11 +286,11 @@ static bool find_special(wm_wordpiece *t, const char *folder)
 {
     const struct {
         const char *name;
-        int32_t *id;
+        uint32_t *id;
     } special[] = {{"[CLS]", &t->cls}, {"[SEP]", &t->sep}, {"[UNK]", &t->unk}, {"[PAD]", &t->pad}};
     for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
         *special[i].id = wm_wordpiece_find(t, special[i].name);
-        if (*special[i].id < 0) {
+        if (*special[i].id == WM_NO_TOKEN) {
             wm_fail(WK_ERR_FORMAT, "%s: the vocabulary has no %s", folder, special[i].name);
             return false;
         }
@@ -338,24 +338,10 @@ typedef struct {
     char text[WORD_BYTES + 4];
 } word;
 
-static void put_id(word *w, int32_t id)
-{
-    wm_ids *out = w->out;
-    if (out->n == out->room) {
-        size_t room = out->room ? 2 * out->room : 64;
-        int32_t *ids = realloc(out->ids, room * sizeof *ids);
-        if (!ids) {
-            w->failed = true;
-            return;
-        }
-        out->ids = ids;
-        out->room = room;
-    }
-    out->ids[out->n++] = id;
-}
+static void put_id(word *w, uint32_t id) { w->failed = !wm_ids_add(w->out, id) || w->failed; }
 
 /* The longest piece that begins at letter i and its id; returns the letter behind it, or 0 when there is none. */
-static int longest_piece(const word *w, int i, int32_t *id)
+static int longest_piece(const word *w, int i, uint32_t *id)
 {
     uint32_t hash[LONGEST_WORD + 1];
     const char *front = i ? "##" : "", *text = w->text + w->begin[i];
@@ -365,7 +351,7 @@ static int longest_piece(const word *w, int i, int32_t *id)
         hash[k + 1] = hash_on(hash[k], w->text + w->begin[k], (size_t)(w->begin[k + 1] - w->begin[k]));
     for (int k = w->n; k > i; k--) {
         *id = lookup(w->t, hash[k], front, front_size, text, (size_t)(w->begin[k] - w->begin[i]));
-        if (*id >= 0)
+        if (*id != WM_NO_TOKEN)
             return k;
     }
     return 0;
@@ -377,7 +363,7 @@ static void end_word(word *w)
     size_t before = w->out->n;
     bool known = w->n <= LONGEST_WORD;
     for (int i = 0; known && i < w->n;) {
-        int32_t id;
+        uint32_t id;
         i = longest_piece(w, i, &id);
         known = i > 0;
         if (known)
@@ -420,6 +406,14 @@ static const added_token *added_at(const wm_wordpiece *t, const char *text, size
     return best;
 }
 
+/* The code point that the text begins with, U+FFFD for what is none; returns its bytes. */
+static size_t take_letter(const char *text, size_t size, uint32_t *c)
+{
+    int n = wm_utf8_length(text, text + size);
+    *c = n > 0 ? wm_utf8_get(text, &n) : 0xFFFD;
+    return n > 0 ? (size_t)n : n < 0 ? (size_t)-n : size;
+}
+
 bool wm_wordpiece_encode(const wm_wordpiece *t, const char *text, size_t size, size_t max, wm_ids *out)
 {
     word w = {.t = t, .out = out, .max = max > 1 ? max - 1 : SIZE_MAX};
@@ -435,7 +429,7 @@ bool wm_wordpiece_encode(const wm_wordpiece *t, const char *text, size_t size, s
             at += a->size;
             continue;
         }
-        at += wm_utf8_take(text + at, size - at, &c);
+        at += take_letter(text + at, size - at, &c);
         int n = wm_text_plain(&t->rules, c, plain);
         for (int i = 0; i < n; i++)
             add_letter(&w, plain[i]);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "bpe.h"
 #include "error.h"
 
 typedef struct wm_wordpiece wm_wordpiece;
@@ -19,17 +20,11 @@ wm_wordpiece *wm_wordpiece_open(const char *folder);
 void wm_wordpiece_close(wm_wordpiece *t);
 
 /* How many ids there are: the largest and one. */
-int32_t wm_wordpiece_size(const wm_wordpiece *t);
-/* The number of a token; -1, without an error, when there is none. */
-int32_t wm_wordpiece_find(const wm_wordpiece *t, const char *token);
+uint32_t wm_wordpiece_size(const wm_wordpiece *t);
+/* The number of a token; WM_NO_TOKEN, without an error, when there is none. */
+uint32_t wm_wordpiece_find(const wm_wordpiece *t, const char *token);
 /* What fills up the shorter texts of a batch. */
-int32_t wm_wordpiece_padding(const wm_wordpiece *t);
-
-/* Numbers in memory that grows; begin with {0}, give back with free(ids). */
-typedef struct {
-    int32_t *ids;
-    size_t n, room;
-} wm_ids;
+uint32_t wm_wordpiece_padding(const wm_wordpiece *t);
 
 /* [CLS] text [SEP], the text cut so that there are at most max (0: no limit). size bytes of UTF-8; what is none is left
  * out. Replaces what is in out. */

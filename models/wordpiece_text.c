@@ -106,19 +106,3 @@ int wm_text_plain(const wm_text_rules *rules, uint32_t c, uint32_t *out)
         out[n++] = ' ';
     return n;
 }
-
-size_t wm_utf8_take(const char *text, size_t size, uint32_t *c)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    size_t n = p[0] < 0x80 ? 1 : p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    uint32_t v = n == 1 ? p[0] : p[0] & (0x7Fu >> n);
-    bool good = p[0] < 0x80 || (p[0] >= 0xC2 && p[0] <= 0xF4 && n <= size);
-    for (size_t i = 1; good && i < n; i++) {
-        good = (p[i] & 0xC0) == 0x80;
-        v = v << 6 | (p[i] & 0x3F);
-    }
-    good = good && v >= least[n] && v <= 0x10FFFF && !(v >= 0xD800 && v <= 0xDFFF);
-    *c = good ? v : 0xFFFD;
-    return good ? n : 1;
-}

@@ -17,7 +17,4 @@ int wm_text_plain(const wm_text_rules *rules, uint32_t c, uint32_t *out);
 bool wm_is_space(uint32_t c);
 bool wm_is_punctuation(uint32_t c);
 
-/* Takes a code point from UTF-8; 0xFFFD for bytes that are none. size is at least 1. Returns how many bytes. */
-size_t wm_utf8_take(const char *text, size_t size, uint32_t *c);
-
 #endif

@@ -11,11 +11,11 @@ for source in examples/*.c; do
     name=$(basename "$source" .c)
     libraries="-L$build -lwick" arguments=
     case $name in # models are not in the library
-    llama)
-        libraries="-Imodels $build/libwick_models.a $build/libwick.a -ldl -lpthread"
-        arguments="$PWD/tests/models/llama3 wick"
-        ;;
+    llama) arguments="$PWD/tests/models/llama3 wick" ;;
+    bert) arguments="$PWD/tests/models/bert cat kitten stocks" ;;
+    resnet) arguments="$PWD/tests/models/resnet-basic.safetensors $PWD/tests/models/picture.jpg" ;;
     esac
+    [ -z "$arguments" ] || libraries="-Imodels $build/libwick_models.a $build/libwick.a -ldl -lpthread"
     "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source" -Iinclude $libraries -lm -o "$folder/$name"
     echo "== $name"
     (cd "$folder" && "./$name" $arguments)

@@ -211,6 +211,103 @@ static void check_model(const char *name, wk_device *device)
     CHECK_FINE();
 }
 
+/* ---- what needs no files ---- */
+
+static void last_logits(wm_llama *m, const uint32_t *ids, int64_t n, int64_t first, float *out)
+{
+    wm_llama_session *s = wm_llama_start(m, 1, n);
+    wk_scope_begin();
+    if (first)
+        CHECK(wm_llama_prompt(s, 0, ids, first, false) != NULL);
+    wk_tensor *logits = wm_llama_prompt(s, 0, ids + first, n - first, false);
+    CHECK(logits && wk_to_host(logits, out) == WK_OK);
+    wk_scope_end();
+    wm_llama_end(s);
+}
+
+/* A prompt that goes through in several pieces, cut differently; and what a session refuses. */
+static void check_pieces(wk_device *device)
+{
+    enum { N = 4500 };
+    static uint32_t ids[N];
+    static float whole[MAX_VOCAB], parts[MAX_VOCAB];
+    wm_llama_config c;
+    CHECK(wm_llama_named_config("tiny", &c));
+    wm_llama *m = wm_llama_random(&c, device, WK_F32, 3);
+    for (int i = 0; i < N; i++)
+        ids[i] = (uint32_t)(i * 7919 % c.vocab);
+    last_logits(m, ids, N, 0, whole);
+    last_logits(m, ids, N, 1234, parts);
+    for (int64_t i = 0; i < c.vocab; i++)
+        test_check(fabsf(whole[i] - parts[i]) <= 1e-4f, __FILE__, __LINE__, "logit %lld: %g and %g",
+                   (long long)i, whole[i], parts[i]);
+    wm_llama_session *s = wm_llama_start(m, 1, 4);
+    CHECK(wm_llama_prompt(s, 0, ids, 5, false) == NULL && strstr(wm_error(), "no room for 5 tokens"));
+    wm_error_clear();
+    CHECK(wm_llama_prompt(s, 0, (uint32_t[]){512}, 1, false) == NULL &&
+          strstr(wm_error(), "token 512 is outside"));
+    wm_error_clear();
+    CHECK(wm_llama_prompt(s, 1, ids, 1, false) == NULL && strstr(wm_error(), "text 0 to 0"));
+    wm_error_clear();
+    wm_llama_end(s);
+    CHECK(wm_llama_start(m, 0, 4) == NULL && strstr(wm_error(), "1 to 65536 texts"));
+    wm_error_clear();
+    wm_llama_free(m);
+}
+
+/* Steps over the border of what one recording sees (256 keys on a GPU) give what the whole prompt gives. */
+static void check_buckets(wk_device *device)
+{
+    enum { FIRST = 251, N = 262 };
+    static uint32_t ids[N];
+    static float whole[MAX_VOCAB], stepped[MAX_VOCAB];
+    wm_llama_config c;
+    CHECK(wm_llama_named_config("tiny", &c));
+    wm_llama *m = wm_llama_random(&c, device, WK_F32, 4);
+    for (int i = 0; i < N; i++)
+        ids[i] = (uint32_t)(i * 31 % c.vocab);
+    last_logits(m, ids, N, 0, whole);
+    wm_llama_session *s = wm_llama_start(m, 1, 600);
+    wk_drop(wm_llama_prompt(s, 0, ids, FIRST, false));
+    for (int i = FIRST; i < N; i++)
+        CHECK(wm_llama_step(s, &ids[i]));
+    CHECK(wk_to_host(wm_llama_logits(s), stepped) == WK_OK);
+    for (int64_t i = 0; i < c.vocab; i++)
+        test_check(fabsf(whole[i] - stepped[i]) <= 1e-4f, __FILE__, __LINE__, "logit %lld: %g and %g",
+                   (long long)i, whole[i], stepped[i]);
+    wm_llama_end(s);
+    wm_llama_free(m);
+}
+
+/* Tokens come as often as their probabilities say, and none from outside of what top_k and top_p leave. */
+static void check_sampling(void)
+{
+    enum { DRAWS = 20000, TOKENS = 6 };
+    const float logits[TOKENS] = {logf(0.05f), logf(0.4f), NAN, logf(0.2f), logf(0.3f), logf(0.05f)};
+    const struct {
+        wm_sampling how;
+        double expected[TOKENS];
+    } cases[] = {
+        {{.temperature = 0, .top_p = 1}, {0, 1, 0, 0, 0, 0}},
+        {{.temperature = 1, .top_p = 1}, {.05, .4, 0, .2, .3, .05}},
+        {{.temperature = 1, .top_p = 1, .top_k = 2}, {0, 4. / 7, 0, 0, 3. / 7, 0}},
+        {{.temperature = 1, .top_p = .8, .seed = 5}, {0, 4. / 9, 0, 2. / 9, 3. / 9, 0}},
+        {{.temperature = 1, .top_p = .5, .top_k = 3}, {0, 4. / 7, 0, 0, 3. / 7, 0}},
+        {{.temperature = .5, .top_p = 1, .top_k = 2}, {0, .64, 0, 0, .36, 0}},
+    };
+    wm_candidate scratch[TOKENS];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        double seen[TOKENS] = {0};
+        for (int k = 0; k < DRAWS; k++)
+            seen[wm_sample(logits, TOKENS, &cases[i].how, k, scratch)] += 1. / DRAWS;
+        for (int t = 0; t < TOKENS; t++)
+            test_check(cases[i].expected[t] == 0 ? seen[t] == 0
+                                                 : fabs(seen[t] - cases[i].expected[t]) < 0.015,
+                       __FILE__, __LINE__, "sampling %zu: token %d came with %.4f, expected %.4f", i, t,
+                       seen[t], cases[i].expected[t]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     wk_device *device = wk_device_open(argc > 1 ? argv[1] : "cpu");
@@ -219,6 +316,11 @@ int main(int argc, char **argv)
             check_model(argv[i], device);
         for (size_t i = 0; argc < 3 && i < sizeof names / sizeof *names; i++)
             check_model(names[i], device);
+        check_buckets(device);
+        if (strcmp(wk_device_name(device), "cpu") == 0) {
+            check_pieces(device);
+            check_sampling();
+        }
     }
     return test_end();
 }

@@ -12,6 +12,7 @@
 #include "image.h"
 #include "resnet.h"
 #include "test.h"
+#include "unicode.h"
 #include "wordpiece.h"
 #include "unicode.h"
 #include "wordpiece_text.h"
@@ -182,7 +183,7 @@ static void check_long(const wm_wordpiece *t, const char *texts, const int32_t *
     CHECK(size > 100000 && wm_wordpiece_encode(t, joined, size, 0, &ids));
     CHECK_EQ(ids.n, want[1]);
     CHECK_EQ(fnv(2166136261u, ids.ids, ids.n * sizeof *ids.ids), want[2]);
-    free(ids.ids);
+    wm_ids_free(&ids);
     free(joined);
 }
 
@@ -211,7 +212,7 @@ static void test_tokens(void)
         check_long(t, wk_data(expected(f, "texts")), size, wk_count(sizes), wk_data(expected(f, "long")));
     }
     check_letters(wk_data(expected(f, "sums")));
-    free(ids.ids);
+    wm_ids_free(&ids);
     wm_wordpiece_close(t);
     wk_safetensors_close(f);
 }

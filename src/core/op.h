@@ -156,6 +156,10 @@ const char *wk_call_refusal(const wk_call *c, const wk_impl *impl);
 /* What this thread's calls are forced to; "" for the usual choice. */
 const char *wk_forced_impl(void);
 
+/* The implementation that a call with its dtype and device filled in would get; NULL, with the reason, when none takes
+ * it. */
+const wk_impl *wk_call_pick(const wk_call *c, const char **reason);
+
 /* An op by name; NULL when there is none. */
 const wk_op *wk_op_find(const char *name);
 /* Ops in the order of the table. */

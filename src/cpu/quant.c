@@ -11,6 +11,7 @@
 enum {
     THIN_ROWS = 8,         /* of x; more go to the matrix product */
     TASK_BYTES = 96 << 10, /* of weights in a task */
+    THIN_VALUES = 4096,    /* of x that dot products go over at a time */
     PACK_ROWS = 16,        /* of weights that are packed together */
 };
 
@@ -122,37 +123,87 @@ typedef struct {
     rows q;
     const wk_tensor *y;
     const float *x, *bias;
-    int64_t m, n, k, per_task;
+    char *groups; /* x for integer instructions; NULL: not so */
+    int64_t m, n, k;
     wk_activation_ctx act;
 } thin;
 
-/* Columns [begin, end) of y; scratch has them for each row of x. */
+/* sums += x . weights for blocks [b, b + n) of row j; sums are ld apart. */
+static void add_floats(const thin *t, int64_t j, int64_t b, int64_t n, float *sums, int64_t ld)
+{
+    const uint8_t *blocks = t->q.data + j * t->q.pitch + b * t->q.info->bytes;
+    float part[WK_QUANT_THIN];
+    for (int64_t i = 0; i < t->m; i += WK_QUANT_THIN) {
+        int m = (int)least(WK_QUANT_THIN, t->m - i);
+        WK_ISA(wk_quant_dot)(t->q.format, blocks, n, t->x + i * t->k + b * t->q.info->block, t->k, m, part);
+        for (int r = 0; r < m; r++)
+            sums[(i + r) * ld] += part[r];
+    }
+}
+
+/* The same where x is groups of 128; what is left behind the last is done in floats. */
+static void add_integers(const thin *t, int64_t j, int64_t b, int64_t n, float *sum)
+{
+    int64_t block = t->q.info->block, first = b * block / 128, groups = (b + n) * block / 128 - first;
+    const uint8_t *blocks = t->q.data + j * t->q.pitch + b * t->q.info->bytes;
+    const char *x = t->groups + (size_t)first * WK_ISA(wk_quant_group_bytes)();
+    *sum += WK_ISA(wk_quant_dot_int)(t->q.format, blocks, groups, (const struct quant_group *)x);
+    int64_t done = groups * 128 / block;
+    if (done < n)
+        add_floats(t, j, b + done, n - done, sum, 0);
+}
+
+static void finish_row(const thin *t, int64_t i, int64_t begin, int64_t width, float *row)
+{
+    char *dst = (char *)wk_ptr(t->y) + (i * t->n + begin) * (int64_t)wk_bytes(t->y->dtype);
+    for (int64_t j = 0; j < width && t->bias; j++)
+        row[j] += t->bias[begin + j];
+    if (t->act.fn)
+        WK_ISA(wk_activation_row)(row, width, &t->act);
+    WK_ISA(wk_block_store)(t->y->dtype, WK_COMPUTE_F32, row, dst, width, false);
+}
+
+/* Columns [begin, end) of y; scratch has them for each row of x. As much of x at a time as the first-level cache takes. */
 static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
     const thin *t = ctx;
-    float *sums = scratch, part[WK_QUANT_THIN];
-    int64_t width = end - begin;
-    for (int64_t j = begin; j < end; j++)
-        for (int64_t i = 0; i < t->m; i += WK_QUANT_THIN) {
-            int m = (int)least(WK_QUANT_THIN, t->m - i);
-            WK_ISA(wk_quant_dot)
-            (t->q.format, t->q.data + j * t->q.pitch, t->q.blocks, t->x + i * t->k, t->k, m, part);
-            for (int r = 0; r < m; r++)
-                sums[(i + r) * width + j - begin] = part[r] + (t->bias ? t->bias[j] : 0);
+    float *sums = scratch;
+    int64_t width = end - begin, step = THIN_VALUES / (least(t->m, WK_QUANT_THIN) * QUANT_BLOCK);
+    step = most(1, step) * QUANT_BLOCK / t->q.info->block;
+    memset(sums, 0, (size_t)(t->m * width) * sizeof *sums);
+    for (int64_t b = 0; b < t->q.blocks; b += step) {
+        int64_t n = least(step, t->q.blocks - b);
+        for (int64_t j = begin; j < end; j++) {
+            if (t->groups)
+                add_integers(t, j, b, n, &sums[j - begin]);
+            else
+                add_floats(t, j, b, n, sums + j - begin, width);
         }
-    for (int64_t i = 0; i < t->m; i++) {
-        float *row = sums + i * width;
-        char *dst = (char *)wk_ptr(t->y) + (i * t->n + begin) * (int64_t)wk_bytes(t->y->dtype);
-        if (t->act.fn)
-            WK_ISA(wk_activation_row)(row, width, &t->act);
-        WK_ISA(wk_block_store)(t->y->dtype, WK_COMPUTE_F32, row, dst, width, false);
     }
+    for (int64_t i = 0; i < t->m; i++)
+        finish_row(t, i, begin, width, sums + i * width);
+}
+
+/* Where x is one row: as integers, if these take all of its numbers. */
+static wk_status prepare_integers(thin *t)
+{
+    int64_t groups = t->k / 128, bytes = groups * (int64_t)WK_ISA(wk_quant_group_bytes)();
+    if (t->m != 1 || groups == 0 || !WK_ISA(wk_quant_has_int)())
+        return WK_OK;
+    wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
+    if (!room)
+        return wk_error_status();
+    t->groups = wk_ptr(room);
+    if (!WK_ISA(wk_quant_prepare)(t->q.format, t->x, groups, (struct quant_group *)t->groups))
+        t->groups = NULL;
+    return WK_OK;
 }
 
 static wk_status run_thin(thin *t)
 {
     int64_t per_task = most(1, TASK_BYTES / most(1, t->q.blocks * t->q.info->bytes));
     per_task = (per_task + 15) / 16 * 16; /* results by cache lines */
+    WK_TRY(prepare_integers(t));
     return WK_ISA(wk_bands_run)(t->n, per_task, (size_t)(t->m * per_task) * sizeof(float), thin_columns, t);
 }
 

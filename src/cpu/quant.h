@@ -194,4 +194,15 @@ enum { WK_QUANT_THIN = 4 };
 void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx,
                           int m, float *y);
 
+/* ---- What quant_int.c has: one row of x by integer instructions ---- */
+
+struct quant_group; /* 128 values of x */
+/* Whether this processor has them; what follows is for then. */
+bool WK_ISA(wk_quant_has_int)(void);
+size_t WK_ISA(wk_quant_group_bytes)(void);
+/* x as groups, in memory aligned to a cache line; false when it has numbers that do not go (NaN, infinities). */
+bool WK_ISA(wk_quant_prepare)(int64_t format, const float *x, int64_t groups, struct quant_group *g);
+float WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t groups,
+                               const struct quant_group *g);
+
 #endif

@@ -1,5 +1,6 @@
 /* act.c: ops with an activation at their end on the GPU. */
 #include "ops/act.h"
+#include "act.h"
 #include "families.h"
 #include "map.h"
 #include "wick/ops.h"
@@ -18,19 +19,18 @@ static const char *bias_act_formula(int64_t act)
     return formulas[act];
 }
 
-static wk_status run_bias_act(wk_call *c)
+wk_status wk_gpu_bias_act(const wk_call *c, const wk_tensor *x, const wk_tensor *bias, const wk_tensor *z,
+                          int64_t dim, wk_act act, wk_tensor *out)
 {
-    const wk_tensor *x = c->in[0], *bias = c->in[1], *z = c->in[WK_BIAS_ACT_Z];
-    wk_act act = wk_act_of(c);
     wk_gpu_map m = {.kernel = &kernel,
                     .formula = bias_act_formula(act.kind),
                     .in = {x},
                     .n_in = 1,
-                    .out = c->out[0],
+                    .out = out,
                     .f = {act.alpha, act.beta}};
     wk_tensor spread;
     if (bias) { /* with the strides of the dimension it lies along */
-        int at = wk_shape_dim(x->rank, WK_PARAMS(c, wk_act_params)->dim);
+        int at = wk_shape_dim(x->rank, dim);
         spread = wk_tensor_local(bias);
         spread.rank = x->rank;
         for (int d = 0; d < x->rank; d++) {
@@ -42,6 +42,12 @@ static wk_status run_bias_act(wk_call *c)
     if (z)
         m.in[m.n_in++] = z;
     return wk_gpu_map_run(c, &m);
+}
+
+static wk_status run_bias_act(wk_call *c)
+{
+    return wk_gpu_bias_act(c, c->in[0], c->in[1], c->in[WK_BIAS_ACT_Z], WK_PARAMS(c, wk_act_params)->dim,
+                           wk_act_of(c), c->out[0]);
 }
 
 /* The views gate and up of one tensor. */

@@ -387,7 +387,7 @@ static wk_status project_into(const wk_call *c, const wk_tensor *x, const wk_ten
     }
     WK_TRY(wk_as_rows(x, &x_rows));
     WK_TRY(wk_as_rows(y, &y_rows));
-    return wk_gpu_product(c, &x_rows, &turned, &y_rows, bias, WK_ACT_NONE);
+    return wk_gpu_product(c, &x_rows, &turned, &y_rows, bias, NULL, WK_ACT_NONE);
 }
 
 /* Rows [i e, (i + n) e) of a weight or bias. */

@@ -23,6 +23,7 @@
     X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
+    X(conv_end_h, "conv_end.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
@@ -42,6 +43,7 @@
     X(philox_h, "philox.h") \
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
+    X(quant_h, "quant.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -77,6 +79,7 @@
     X(pad_hip, "pad.hip") \
     X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
+    X(quant_hip, "quant.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

@@ -46,11 +46,27 @@ static bool find_folder(char *path, size_t room)
     return own_folder(path);
 }
 
-/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. */
-static void drop_damaged(const char *folder)
+/* Whether it begins as a database of SQLite does and is as long as that beginning says. */
+static bool is_database(FILE *f)
 {
     static const char magic[16] = "SQLite format 3";
-    char file[900], head[16];
+    unsigned char head[32];
+    struct stat st;
+    if (fread(head, 1, sizeof head, f) != sizeof head || memcmp(head, magic, sizeof magic) != 0 ||
+        fstat(fileno(f), &st) != 0)
+        return false;
+    uint64_t page = (uint64_t)head[16] << 8 | head[17]; /* 1 stands for 65536 */
+    uint64_t pages =
+        (uint64_t)head[28] << 24 | (uint64_t)head[29] << 16 | (uint64_t)head[30] << 8 | (uint64_t)head[31];
+    page = page == 1 ? 65536 : page;
+    return page >= 512 && (uint64_t)st.st_size >= pages * page && (uint64_t)st.st_size % page == 0;
+}
+
+/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. An empty one
+ * is new. */
+static void drop_damaged(const char *folder)
+{
+    char file[900];
     struct dirent *e;
     DIR *d = opendir(folder);
     while (d && (e = readdir(d))) {
@@ -59,9 +75,11 @@ static void drop_damaged(const char *folder)
         FILE *f = dot && strcmp(dot, ".ukdb") == 0 ? fopen(file, "rb") : NULL;
         if (!f)
             continue;
-        size_t n = fread(head, 1, sizeof head, f);
+        bool empty = fgetc(f) == EOF;
+        rewind(f);
+        bool good = empty || is_database(f);
         fclose(f);
-        if (n > 0 && (n < sizeof head || memcmp(head, magic, sizeof head) != 0))
+        if (!good)
             unlink(file);
     }
     if (d)

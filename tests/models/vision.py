@@ -130,7 +130,10 @@ def make_images():
 
     rng = np.random.default_rng(11)
     tensors = {}
-    for name, data in [*png_files(rng), *jpeg_files(rng)]:
+    files = [*png_files(rng), *jpeg_files(rng)]
+    with open(os.path.join(HERE, "picture.jpg"), "wb") as f:
+        f.write(dict(files)["33x25-s2-p0-r0.jpg"])
+    for name, data in files:
         image = Image.open(io.BytesIO(data))
         if image.mode.startswith("I"):  # 16-bit grey: the high byte, as Pillow takes it of colours
             pixels = np.repeat((np.asarray(image).astype("i4") >> 8).astype("u1")[..., None], 3, 2)

@@ -140,18 +140,6 @@ GRAD(sin, dy * m_cos(x))
 MAP(cos, m_cos(x))
 GRAD(cos, -dy * m_sin(x))
 
-/* What linear ends with: bias, then the activation. */
-#define BIAS(name, act) \
-    struct name { \
-        template <class T0, class T1> using real = acc<T0>; \
-        template <class R> static MEMBER R run(R x, R bias, const numbers<R> &p) { return act; } \
-    };
-BIAS(f_bias, x + bias)
-BIAS(f_bias_relu, f_relu::run(x + bias, p))
-BIAS(f_bias_gelu, f_gelu::run(x + bias, p))
-BIAS(f_bias_gelu_erf, f_gelu_erf::run(x + bias, p))
-BIAS(f_bias_silu, f_silu::run(x + bias, p))
-
 struct f_cast {
     template <class T0, class T1> using real = f32;
     template <class A> static MEMBER A run(A x, const numbers<f32> &) { return x; }
@@ -178,4 +166,3 @@ struct f_arange_real {
 
 #undef MAP
 #undef GRAD
-#undef BIAS
