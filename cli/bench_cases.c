@@ -53,6 +53,24 @@ static const bench_case cpu_cases[] = {
     {"matmul.1x4096x4096.f32", "matmul", "a=T[1,4096] b=T[4096,4096]", WK_F32, 16 * MB *F32, 0, 0, false},
     {"matmul.1x4096x4096.bf16", "matmul", "a=T[1,4096] b=T[4096,4096]", WK_BF16, 16 * MB *BF16, 0, 0, false},
     {"matmul.b16.128.f32", "matmul", "a=T[16,128,128] b=T[16,128,128]", WK_F32, 0, 64 * MB, 0, false},
+#define QLINEAR(format, row_bytes) \
+    {"qlinear.1x4096x14336." format, \
+     "qlinear", \
+     "x=T[1,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, \
+     WK_F32, \
+     14336.0 * row_bytes, \
+     0, \
+     0, \
+     false}, \
+    { \
+        "qlinear.512x4096x14336." format, "qlinear", \
+            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F32, 0, \
+            2.0 * 512 * 4096 * 14336, 0, false \
+    }
+    QLINEAR("q4_0", 2304),
+    QLINEAR("q8_0", 4352),
+    QLINEAR("q4_k", 2304),
+    QLINEAR("q6_k", 3360),
 #define SDPA(name, kv, dtype) \
     { \
         name, "sdpa", "q=T[1,16,1024,64] k=T[1," kv ",1024,64] v=T[1," kv ",1024,64] causal=1", dtype, 0, \

@@ -50,6 +50,17 @@
 #define CONV(name, x, w, more, flops) \
     {"conv2d." name ".f32", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F32, 0, flops, 0, false}, \
         {"conv2d." name ".f16", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F16, 0, flops, 0, false},
+#define CONV_GRADIENT(name, op, in, more, dtype, suffix, flops) \
+    {#op "." name suffix, #op, in more, dtype, 0, flops, 0, false},
+#define CONV_GRADIENTS(name, x, y, w, more, flops) \
+    CONV_GRADIENT(name, conv2d_backward_data, "dy=T[" y "] weight=T[" w "] input_size=" x, more, WK_F32, \
+                  ".f32", flops) \
+    CONV_GRADIENT(name, conv2d_backward_data, "dy=T[" y "] weight=T[" w "] input_size=" x, more, WK_F16, \
+                  ".f16", flops) \
+    CONV_GRADIENT(name, conv2d_backward_weight, "x=T[" x "] dy=T[" y "] kernel_size=" w, more, WK_F32, \
+                  ".f32", flops) \
+    CONV_GRADIENT(name, conv2d_backward_weight, "x=T[" x "] dy=T[" y "] kernel_size=" w, more, WK_F16, \
+                  ".f16", flops)
 
 #define RNN_LAYER(l, gates) \
     " weight_ih_l" l "=T[" gates ",1024]:-0.03..0.03 weight_hh_l" l "=T[" gates ",1024]:-0.03..0.03" \
@@ -124,6 +135,22 @@ static const bench_case cases[] = {
     {"matmul.8192.f16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_F16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
     {"matmul.8192.bf16", "matmul", "a=T[8192,8192] b=T[8192,8192]", WK_BF16, 0, 2.0 * 8192 * 8192 * 8192, 0, false},
     {"matmul.1x4096x14336.bf16", "matmul", "a=T[1,4096] b=T[4096,14336]", WK_BF16, 4096.0 * 14336 * 2, 0, 0, false},
+#define QLINEAR(format, row_bytes) \
+    {"qlinear.1x4096x14336." format ".f16", "qlinear", \
+     "x=T[1,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 14336.0 * row_bytes, 0, 0, \
+     false}, \
+        {"qlinear.8x4096x14336." format ".f16", "qlinear", \
+         "x=T[8,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 14336.0 * row_bytes, 0, 0, \
+         false}, \
+    { \
+        "qlinear.512x4096x14336." format ".f16", "qlinear", \
+            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F16, 0, \
+            2.0 * 512 * 4096 * 14336, 0, false \
+    }
+    QLINEAR("q4_0", 2304),
+    QLINEAR("q8_0", 4352),
+    QLINEAR("q4_k", 2304),
+    QLINEAR("q6_k", 3360),
     {"matmul.b64.512.f16", "matmul", "a=T[64,512,512] b=T[64,512,512]", WK_F16, 0, 64 * 2.0 * 512 * 512 * 512, 0,
      false},
     SDPA("prefill", "4,32,4096,128", "4,32,4096,128", " causal=1", 0, 2.0 * 4 * 32 * 4096 * 4096 * 128)
@@ -137,6 +164,10 @@ static const bench_case cases[] = {
     CONV("stem_7x7", "64,3,224,224", "64,3,7,7", " stride=2 padding=3", 2.0 * 64 * 64 * 112 * 112 * 3 * 49)
     CONV("sd_3x3", "4,320,64,64", "320,320,3,3", " padding=1", 2.0 * 4 * 320 * 64 * 64 * 320 * 9)
     CONV("depthwise", "64,128,56,56", "128,1,3,3", " padding=1 groups=128", 2.0 * 64 * 128 * 56 * 56 * 9)
+    CONV_GRADIENTS("resnet_3x3", "64,64,56,56", "64,64,56,56", "64,64,3,3", " padding=1",
+                   2.0 * 64 * 64 * 56 * 56 * 64 * 9)
+    CONV_GRADIENTS("sd_3x3", "4,320,64,64", "4,320,64,64", "320,320,3,3", " padding=1",
+                   2.0 * 4 * 320 * 64 * 64 * 320 * 9)
     {"conv1d.whisper.f16", "conv1d", "x=T[8,80,3000] weight=T[512,80,3] padding=1", WK_F16, 0,
      2.0 * 8 * 512 * 3000 * 80 * 3, 0, false},
     {"conv_transpose2d.dcgan.f16", "conv_transpose2d", "x=T[16,256,32,32] weight=T[256,128,4,4] stride=2 padding=1",

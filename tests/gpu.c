@@ -1,5 +1,6 @@
 /* gpu.c: what only devices with queues have: streams, events, graphs, errors that only the data shows, memory under a
  * limit, several threads. Runs on every GPU here; where there is none only what the CPU makes of it. */
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include "test.h"
@@ -177,6 +178,41 @@ static void big_copies(wk_device *d)
     free(y);
 }
 
+/* Sums where ids meet, along lines and of whole rows: the same bits every time, or close to them where any order is
+ * allowed. The numbers differ so much in size that another order gives other bits. */
+static void sums_by_ids(wk_device *d)
+{
+    enum { ROWS = 40, COLS = 1500, IDS = 2600 };
+    static float src[ROWS * IDS], first[2][ROWS * COLS], again[ROWS * COLS];
+    static int64_t ids[ROWS * IDS];
+    uint32_t seed = 1;
+    for (int i = 0; i < ROWS * IDS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        ids[i] = (seed >> 8) % COLS;
+        src[i] = (float)(seed >> 16 & 255) * 0.1f * (float)(1 << (seed >> 4 & 15));
+    }
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(d, WK_F32, 2, (int64_t[]){ROWS, COLS}, 0.1);
+    wk_tensor *s = wk_from_host(d, WK_F32, 2, (int64_t[]){ROWS, IDS}, src);
+    wk_tensor *i = wk_from_host(d, WK_I64, 2, (int64_t[]){ROWS, IDS}, ids);
+    wk_tensor *row = wk_from_host(d, WK_I64, 1, (int64_t[]){IDS}, ids);
+    for (int round = 0; round < 12; round++) {
+        int way = round & 1, free_order = round >= 8;
+        wk_set_deterministic(!free_order);
+        wk_tensor *y = way ? wk_scatter_add(x, i, s, 1)
+                           : wk_copy(wk_transpose(
+                                 wk_index_add(wk_transpose(x, 0, 1), row, wk_transpose(s, 0, 1), 0), 0, 1));
+        CHECK(wk_to_host(y, round < 2 ? first[way] : again) == WK_OK);
+        bool good = round < 2 || free_order || memcmp(first[way], again, sizeof again) == 0;
+        for (int k = 0; free_order && k < ROWS * COLS; k++)
+            good = good && fabsf(again[k] - first[way][k]) <= 1e-5f * first[way][k];
+        CHECK(good);
+    }
+    wk_set_deterministic(1);
+    CHECK(wk_deterministic() == 1);
+    wk_scope_end();
+}
+
 int main(void)
 {
     for (int i = 0; i < wk_device_count(); i++) {
@@ -188,6 +224,7 @@ int main(void)
         late_errors(d);
         threads(d);
         big_copies(d);
+        sums_by_ids(d);
         if (gpu) {
             graph(d);
             memory(d);

@@ -26,6 +26,12 @@ WK_API wk_tensor *wk_index_select(const wk_tensor *x, const wk_tensor *ids, int 
 /* x with y[..][ids[i]][..] += src[..][i][..]; ids is 1-D, src of x's shape but for dim. */
 WK_API wk_tensor *wk_index_add(const wk_tensor *x, const wk_tensor *ids, const wk_tensor *src, int dim);
 
+/* Sums where ids meet have the same bits on every run. With 0 here a GPU may add floats (f32, f64) in whatever order its
+ * threads come, where that is faster: the last bits of index_add, scatter_add and the gradients of index_select and gather
+ * then differ from run to run, and those of what cuDNN computes may. For all threads; 1 at the start. */
+WK_API void wk_set_deterministic(int on);
+WK_API int wk_deterministic(void);
+
 /* Into dst, of x's shape and dtype and any layout but broadcast. Where x is dst itself nothing is copied and only
  * what changes is written. After a failure for a bad id dst may hold a part of the result. */
 WK_API wk_status wk_scatter_into(wk_tensor *dst, const wk_tensor *x, const wk_tensor *ids,

@@ -44,8 +44,9 @@ WK_API wk_status wk_matmul_backward(const wk_tensor *a, const wk_tensor *b, cons
 WK_API wk_status wk_linear_backward(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *dy,
                                     wk_tensor **dx, wk_tensor **dweight, wk_tensor **dbias);
 
-/* How exact products have to be on devices with faster, coarser units: the default keeps f32 in f32; FAST allows
- * tf32 for f32, and half-precision accumulation for f16. Process-wide; the CPU is always exact. */
+/* How exact products, those of convolutions, attention and recurrent layers too, have to be on devices with faster,
+ * coarser units: the default keeps f32 in f32; FAST allows tf32 for f32, and half-precision accumulation for f16.
+ * Process-wide; the CPU is always exact. */
 typedef enum { WK_PRECISION_EXACT, WK_PRECISION_FAST } wk_precision;
 WK_API void wk_set_matmul_precision(wk_precision precision);
 WK_API wk_precision wk_matmul_precision(void);

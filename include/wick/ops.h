@@ -16,6 +16,7 @@
 #include "elementwise.h"
 #include "reduce.h"
 #include "matmul.h"
+#include "quant.h"
 #include "copy.h"
 #include "index.h"
 #include "scan.h"

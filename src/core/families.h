@@ -11,6 +11,7 @@
     F(binary) \
     F(reduce) \
     F(matmul) \
+    F(quant) \
     F(copy) \
     F(softmax) \
     F(rope) \

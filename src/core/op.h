@@ -138,6 +138,7 @@ struct wk_call {
     wk_device *device;
     wk_spec spec[WK_MAX_OUT];
     const wk_impl *impl; /* the one that runs */
+    uint64_t variant;    /* and which of its ways, where a search has found one; 0: its usual one */
 };
 
 /* Runs the call: on success c->out holds what was asked for, owned by the innermost scope. On failure nothing

@@ -1,8 +1,10 @@
 /* conv.c: convolutions and their gradients on the GPU by wick's own kernels. */
+#include "conv.h"
 #include "ops/act.h"
 #include "families.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "ops/act.h"
 #include "planes.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
@@ -453,6 +455,22 @@ static wk_status run_conv_act(wk_call *c)
     p.end.z = z ? wk_ptr(z) : NULL;
     WK_TRY(make_plan(c, &p));
     return is_depthwise(&p.g) ? run_depthwise(c, &p) : run_product(c, &p);
+}
+
+/* ---- for the libraries ---- */
+
+wk_status wk_conv_add_bias(const wk_call *c)
+{
+    const wk_act_params none = {.act = WK_ACT_NONE, .dim = 1};
+    return wk_call_run(&(wk_call){
+        .op = wk_op_find("bias_act"), .params = &none, .in = {c->out[0], c->in[2]}, .out = {c->out[0]}});
+}
+
+wk_status wk_conv_bias_gradient(const wk_call *c)
+{
+    plan p = {0};
+    WK_TRY(make_plan(c, &p));
+    return wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
 }
 
 #define ROWS(name) \

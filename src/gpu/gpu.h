@@ -83,6 +83,11 @@ wk_divisor wk_divisor_of(i64 d);
 /* For a kernel that checks indices: input `slot` of the call. */
 wk_report wk_report_of(const wk_call *c, int slot);
 
+/* Counters on the device that are 0 before and after every kernel of the thread's stream, WK_GPU_COUNTERS of them: for blocks
+ * that share a result, see last_of in kernels/device.h. */
+enum { WK_GPU_COUNTERS = 1024 };
+u32 *wk_gpu_counters(const wk_call *c);
+
 /* Zeroes device memory on the thread's stream. */
 wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes);
 

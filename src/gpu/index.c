@@ -3,13 +3,16 @@
  * Reading is one kernel. Writing finds for each element of big the last id that leads to it, by an atomic maximum of
  * integers, and lets that one write. Adding gives the same bits every time: either a wave has a line of big to itself
  * and takes its ids in order, or the ids are put into order and the first of each run of equal ones adds all of them. Of
- * few ids along dim a thread looks through all, without memory beside the tensors. */
+ * few ids along dim a thread looks through all, without memory beside the tensors. Where the caller does not mind the order
+ * (wk_set_deterministic) floats are added by atomics. */
 #include "ops/index.h"
 #include "copy.h"
 #include "families.h"
 #include "ids.h"
+#include "index.h"
 #include "kernels/index.h"
 #include "order.h"
+#include "wick/index.h"
 
 static const wk_kernel gather = {"index",           "index_gather", "index_args",
                                  WK_GATHER_THREADS, .types = 1,     .ints = 2};
@@ -18,27 +21,17 @@ static const wk_kernel scatter = {"index", "index_scatter", "index_args", 256, .
 static const wk_kernel take = {"index", "index_take", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel make_keys = {"index", "index_keys", "index_args", 256, .ints = 1};
 static const wk_kernel add_few = {"index", "index_add_few", "index_args", 256, .types = 1, .ints = 1};
+static const wk_kernel add_atomic = {"index", "index_add_atomic", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel add_runs = {"index",         "index_runs", "runs_args",
                                    WK_RUNS_THREADS, .types = 1,   .ints = 1};
-static const wk_kernel add_lines = {"index", "index_lines", "lines_args", 64, .types = 1, .ints = 1};
 
 /* ---- the plan ---- */
 
-enum { BIG, SMALL, IDS, FLAT, PLACE, SIDES }; /* FLAT: big as if it were packed; PLACE: along dim */
-
-typedef struct {
-    const wk_tensor *big, *small, *ids;
-    int rank; /* the dims of small, cut to those of ids; neighbours joined where possible */
-    int64_t shape[WK_MAX_RANK], strides[SIDES][WK_MAX_RANK]; /* big's along dim: 0 */
-    int64_t count, n, size, along[SIDES];                    /* elements; ids, elements of big along dim */
-    bool same_ids;                                           /* for all lines along dim */
-} plan;
-
 /* ids have the rank of small and at most its sizes, or are 1-D and choose slices. */
-static plan plan_of(const wk_call *c, const wk_tensor *big, const wk_tensor *small, const wk_tensor *ids,
-                    bool slices)
+static wk_index_plan plan_of(const wk_call *c, const wk_tensor *big, const wk_tensor *small,
+                             const wk_tensor *ids, bool slices)
 {
-    plan p = {.big = big, .small = small, .ids = ids, .n = 1, .size = 1, .same_ids = true};
+    wk_index_plan p = {.big = big, .small = small, .ids = ids, .n = 1, .size = 1, .same_ids = true};
     const wk_tensor *walk = slices ? small : ids;
     int64_t flat[WK_MAX_RANK];
     int dim = big->rank ? wk_shape_dim(big->rank, WK_PARAMS(c, wk_index_params)->dim) : -1;
@@ -65,9 +58,9 @@ static plan plan_of(const wk_call *c, const wk_tensor *big, const wk_tensor *sma
 }
 
 /* Forgets the strides of a side that the kernel does not use, so that more dims can be joined. */
-static void ignore(plan *p, int side) { memset(p->strides[side], 0, sizeof p->strides[side]); }
+static void ignore(wk_index_plan *p, int side) { memset(p->strides[side], 0, sizeof p->strides[side]); }
 
-static index_args args_of(const wk_call *c, plan *p, int ids_slot)
+static index_args args_of(const wk_call *c, wk_index_plan *p, int ids_slot)
 {
     p->rank = wk_shape_coalesce(p->rank, p->shape, SIDES, p->strides);
     index_args a = {.big = wk_ptr(p->big),
@@ -94,14 +87,17 @@ static index_args args_of(const wk_call *c, plan *p, int ids_slot)
     return a;
 }
 
-static bool is_wide(const plan *p) { return p->count >= (i64)1 << 31; }
-static unsigned char word_of(const plan *p) { return (unsigned char)wk_gpu_word(wk_bytes(p->big->dtype)); }
+static bool is_wide(const wk_index_plan *p) { return p->count >= (i64)1 << 31; }
+static unsigned char word_of(const wk_index_plan *p)
+{
+    return (unsigned char)wk_gpu_word(wk_bytes(p->big->dtype));
+}
 static wk_grid grid_for(i64 count) { return (wk_grid){.x = wk_blocks(count, 256, WK_GRID_MAX)}; }
 
 /* ---- reading ---- */
 
 /* 16 bytes at once where a whole run of big has one id. */
-static int vector_width(const plan *p)
+static int vector_width(const wk_index_plan *p)
 {
     int vec = (int)(16 / wk_bytes(p->big->dtype)), last = p->rank - 1;
     if (p->rank == 0 || p->shape[last] % vec || p->strides[BIG][last] != 1 || p->strides[IDS][last] ||
@@ -117,9 +113,11 @@ static int vector_width(const plan *p)
 /* y is packed. */
 static wk_status run_gather(const wk_call *c, const wk_tensor *x, wk_tensor *y, int ids_slot, bool slices)
 {
-    plan p = plan_of(c, x, y, c->in[ids_slot], slices);
+    wk_index_plan p = plan_of(c, x, y, c->in[ids_slot], slices);
     if (p.count == 0)
         return WK_OK;
+    if (wk_index_reads_lines(c, &p))
+        return wk_index_read_lines(c, &p, ids_slot);
     ignore(&p, SMALL);
     ignore(&p, FLAT);
     index_args a = args_of(c, &p, ids_slot);
@@ -133,7 +131,7 @@ static wk_status run_gather(const wk_call *c, const wk_tensor *x, wk_tensor *y, 
 enum { FEW_IDS = 32 }; /* along dim, that one thread looks through */
 
 /* For each element of big 1 + the place of the last id that leads to it, 0 without. */
-static wk_status find_writers(const wk_call *c, plan *p, index_args *a)
+static wk_status find_writers(const wk_call *c, wk_index_plan *p, index_args *a)
 {
     if (p->n <= FEW_IDS)
         return WK_OK;
@@ -150,7 +148,7 @@ static wk_status find_writers(const wk_call *c, plan *p, index_args *a)
 
 static wk_status run_scatter(const wk_call *c, wk_tensor *y, const wk_tensor *src)
 {
-    plan p = plan_of(c, y, src, c->in[1], false);
+    wk_index_plan p = plan_of(c, y, src, c->in[1], false);
     if (p.count == 0)
         return WK_OK;
     index_args a = args_of(c, &p, 1);
@@ -160,24 +158,31 @@ static wk_status run_scatter(const wk_call *c, wk_tensor *y, const wk_tensor *sr
 
 /* ---- adding ---- */
 
-/* Integers of one size add alike. */
-static wk_dtype add_dtype(wk_dtype d) { return wk_is_float(d) ? d : wk_gpu_word(wk_bytes(d)); }
-
 static wk_status too_many(const wk_call *c, i64 n)
 {
     return wk_call_fail(c, WK_ERR_UNSUPPORTED, "ids", "expected to lead to fewer than 2^32 places, got %lld",
                         (long long)n);
 }
 
-static wk_status run_few(const wk_call *c, plan *p, int ids_slot)
+static wk_status run_few(const wk_call *c, wk_index_plan *p, int ids_slot)
 {
     index_args a = args_of(c, p, ids_slot);
-    unsigned char dtype = (unsigned char)add_dtype(p->big->dtype);
+    unsigned char dtype = (unsigned char)wk_index_sum_dtype(p->big->dtype);
     return WK_LAUNCH(c, &add_few, WK_INSTANCE(.t = {dtype}, .i = {is_wide(p)}), grid_for(a.count), a);
 }
 
+/* Whether the caller has allowed any order, and the device has atomics for the dtype. */
+static bool any_order(wk_dtype d) { return !wk_deterministic() && (d == WK_F32 || d == WK_F64); }
+
+static wk_status run_atomic(const wk_call *c, wk_index_plan *p, int ids_slot)
+{
+    index_args a = args_of(c, p, ids_slot);
+    return WK_LAUNCH(c, &add_atomic, WK_INSTANCE(.t = {(unsigned char)p->big->dtype}, .i = {is_wide(p)}),
+                     grid_for(a.count), a);
+}
+
 /* The ids with what they lead to, of `places` there are, in order. */
-static wk_status order_ids(const wk_call *c, plan *p, int ids_slot, i64 places, wk_gpu_pairs *pairs)
+static wk_status order_ids(const wk_call *c, wk_index_plan *p, int ids_slot, i64 places, wk_gpu_pairs *pairs)
 {
     index_args a = args_of(c, p, ids_slot);
     if (places >= UINT32_MAX || p->count > UINT32_MAX)
@@ -240,14 +245,16 @@ static wk_status add_columns(const wk_call *c, columns w, wk_dtype dtype, runs_a
         a.log_group++;
     wk_grid grid = {.x = wk_blocks(a.n, WK_RUNS_THREADS >> a.log_group, WK_GRID_MAX),
                     .y = wk_blocks(a.columns, (i64)vec << a.log_group, 65535)};
-    return WK_LAUNCH(c, &add_runs, WK_INSTANCE(.t = {(unsigned char)add_dtype(dtype)}, .i = {(short)vec}),
-                     grid, a);
+    return WK_LAUNCH(c, &add_runs,
+                     WK_INSTANCE(.t = {(unsigned char)wk_index_sum_dtype(dtype)}, .i = {(short)vec}), grid,
+                     a);
 }
 
 /* Whole rows: one line of ids for all columns. */
-static wk_status add_rows(const wk_call *c, plan *p, int ids_slot)
+static wk_status add_rows(const wk_call *c, wk_index_plan *p, int ids_slot)
 {
-    plan line = {.big = p->big, .small = p->small, .ids = p->ids, .rank = 1, .n = p->n, .size = p->size};
+    wk_index_plan line = {
+        .big = p->big, .small = p->small, .ids = p->ids, .rank = 1, .n = p->n, .size = p->size};
     wk_gpu_pairs pairs;
     line.count = line.shape[0] = p->n;
     line.strides[IDS][0] = p->along[IDS];
@@ -272,7 +279,7 @@ static wk_status add_rows(const wk_call *c, plan *p, int ids_slot)
 }
 
 /* Single elements: every id by itself. big is packed. */
-static wk_status add_elements(const wk_call *c, plan *p, int ids_slot)
+static wk_status add_elements(const wk_call *c, wk_index_plan *p, int ids_slot)
 {
     wk_tensor cut = wk_tensor_local(p->small);
     wk_gpu_pairs pairs;
@@ -298,70 +305,10 @@ static wk_status add_elements(const wk_call *c, plan *p, int ids_slot)
     return add_columns(c, w, p->big->dtype, a);
 }
 
-/* ---- adding along lines ---- */
-
-enum { SUMS = 4096, FEW_SUMS = 1024, MOST_TILES = 8 }; /* of a line in shared memory */
-
-static i64 tiles_of(const plan *p) { return p->size <= FEW_SUMS ? 1 : (p->size + SUMS - 1) / SUMS; }
-
-/* Lines are enough to fill the device, or so short that ordering their ids takes longer. Whole rows with elements side
- * by side are better added as such. */
-static bool by_lines(const plan *p)
-{
-    i64 units = p->n ? p->count / p->n * tiles_of(p) : 0;
-    if (tiles_of(p) > MOST_TILES || units >= (i64)1 << 31 || (p->same_ids && p->along[BIG] != 1))
-        return false;
-    return units >= 512 || p->n <= 2048;
-}
+/* ---- adding, one way or the other ---- */
 
 /* True when every line of big has ids. */
-static bool covers_big(const plan *p) { return p->count / p->n == wk_count(p->big) / p->size; }
-
-/* from: the values before, of big's shape; NULL for zeros. */
-static wk_status run_lines(const wk_call *c, const plan *p, const wk_tensor *from, int ids_slot)
-{
-    int rank = 0;
-    int64_t shape[WK_MAX_RANK], strides[4][WK_MAX_RANK];
-    lines_args a = {.from = from ? wk_ptr(from) : NULL,
-                    .big = wk_ptr(p->big),
-                    .small = wk_ptr(p->small),
-                    .ids = wk_ptr(p->ids),
-                    .lines = p->count / p->n,
-                    .n = p->n,
-                    .size = p->size,
-                    .big_along = p->along[BIG],
-                    .small_along = p->along[SMALL],
-                    .id_along = p->along[IDS],
-                    .tiles = wk_divisor_of(tiles_of(p)),
-                    .id_bytes = wk_id_bytes(p->ids->dtype),
-                    .report = wk_report_of(c, ids_slot)};
-    for (int d = 0; d < p->rank; d++) {
-        if (p->strides[PLACE][d]) {
-            a.from_along = from ? from->strides[d] : 0;
-            continue;
-        }
-        shape[rank] = p->shape[d];
-        strides[0][rank] = from ? from->strides[d] : 0;
-        strides[1][rank] = p->strides[BIG][d];
-        strides[2][rank] = p->strides[SMALL][d];
-        strides[3][rank++] = p->strides[IDS][d];
-    }
-    a.rank = wk_shape_coalesce(rank, shape, 4, strides);
-    i64 *steps[] = {a.from_step, a.big_step, a.small_step, a.id_step};
-    for (int d = 0; d < a.rank; d++) {
-        a.shape[d] = wk_divisor_of(shape[a.rank - 1 - d]);
-        for (int s = 0; s < 4; s++)
-            steps[s][d] = strides[s][a.rank - 1 - d];
-    }
-    wk_grid grid = {.x = wk_blocks(a.lines * tiles_of(p), 1, WK_GRID_MAX),
-                    .threads = wk_gpu_of(c->device)->facts.wave};
-    return WK_LAUNCH(c, &add_lines,
-                     WK_INSTANCE(.t = {(unsigned char)add_dtype(p->big->dtype)},
-                                 .i = {p->size <= FEW_SUMS ? FEW_SUMS : SUMS}),
-                     grid, a);
-}
-
-/* ---- adding, one way or the other ---- */
+static bool covers_big(const wk_index_plan *p) { return p->count / p->n == wk_count(p->big) / p->size; }
 
 static wk_status set_before(const wk_call *c, const wk_tensor *x, const wk_tensor *y)
 {
@@ -374,17 +321,19 @@ static wk_status set_before(const wk_call *c, const wk_tensor *x, const wk_tenso
 static wk_status run_add(const wk_call *c, const wk_tensor *x, wk_tensor *y, const wk_tensor *src,
                          int ids_slot, bool slices)
 {
-    plan p = plan_of(c, y, src, c->in[ids_slot], slices);
-    bool few = p.n <= FEW_IDS, lines = p.count && !few && by_lines(&p);
+    wk_index_plan p = plan_of(c, y, src, c->in[ids_slot], slices);
+    bool few = p.n <= FEW_IDS, lines = p.count && !few && wk_index_adds_lines(&p);
     if (lines && p.size && covers_big(&p))
-        return run_lines(c, &p, x, ids_slot);
+        return wk_index_add_lines(c, &p, x, ids_slot);
     WK_TRY(set_before(c, x, y));
     if (p.count == 0)
         return WK_OK;
     if (few)
         return run_few(c, &p, ids_slot);
     if (lines)
-        return run_lines(c, &p, y, ids_slot);
+        return wk_index_add_lines(c, &p, y, ids_slot);
+    if (any_order(y->dtype))
+        return run_atomic(c, &p, ids_slot);
     if (p.same_ids)
         return add_rows(c, &p, ids_slot);
     if (wk_is_packed(y))
@@ -446,7 +395,7 @@ static wk_status run_scatter_backward(wk_call *c)
     wk_tensor *dx = wanted_or_not(c, 0), *dsrc = dx ? wanted_or_not(c, 1) : NULL;
     if (!dsrc)
         return wk_error_status();
-    plan p = plan_of(c, dy, dsrc, c->in[0], false);
+    wk_index_plan p = plan_of(c, dy, dsrc, c->in[0], false);
     WK_TRY(wk_gpu_copy(c, dy, dx));
     if (p.count == 0)
         return WK_OK;

@@ -12,7 +12,7 @@ typedef struct wk_library {
     const char *variable;       /* environment variable with a path to take instead; may be NULL */
     const char *package;        /* who has it: "rocm-hip-runtime (AMD), libamdhip64-6 (Debian)" */
     struct wk_library *beside;  /* looked for first in the folder of that one; may be NULL */
-    const char *const *folders; /* tried when the loader's own search fails; may be NULL */
+    const char *const *folders; /* tried when the loader's own search fails: "$HOME/lib*"; may be NULL */
     void *handle;
     char path[512];    /* of the file found */
     char version[48];  /* filled by who knows how to ask */

@@ -8,8 +8,26 @@ void wk_broadcast_strides(const wk_tensor *t, const wk_tensor *out, int64_t *str
         strides[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->strides[d - lead];
 }
 
+/* The usual case without much ado: every input is packed and of the output's shape, or has one element. */
+static bool plan_packed(const wk_tensor *const *in, int n, const wk_tensor *out, wk_map_walk *w)
+{
+    i64 count = wk_count(out);
+    for (int k = 0; k < n; k++) {
+        bool same = wk_shape_equal(in[k]->rank, in[k]->shape, out->rank, out->shape) && wk_is_packed(in[k]);
+        if (!same && wk_count(in[k]) != 1)
+            return false;
+        w->strides[k][0] = count > 1 && same;
+    }
+    w->rank = 1;
+    w->shape[0] = count;
+    return true;
+}
+
 void wk_map_plan(const wk_tensor *const *in, int n, const wk_tensor *out, wk_map_walk *w)
 {
+    w->packed = plan_packed(in, n, out, w);
+    if (w->packed)
+        return;
     memcpy(w->shape, out->shape, sizeof w->shape);
     for (int k = 0; k < n; k++)
         wk_broadcast_strides(in[k], out, w->strides[k]);
@@ -85,7 +103,9 @@ wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
 {
     wk_gpu_map m = *given;
     wk_map_walk w;
-    map_args a = {.out = wk_ptr(m.out), .count = wk_count(m.out)};
+    map_args a; /* a packed kernel does not look at the strides: they are filled in where one does */
+    a.out = wk_ptr(m.out);
+    a.count = wk_count(m.out);
     if (a.count == 0)
         return WK_OK;
     for (int k = 0; k < m.n_in; k++) {

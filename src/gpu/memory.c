@@ -44,6 +44,8 @@ wk_status wk_arena_open(wk_gpu *g)
     return WK_OK;
 }
 
+bool wk_arena_keeps(const wk_gpu *g) { return !g->arena->exact; }
+
 static void count_use(struct wk_arena *a, size_t bytes)
 {
     a->stats.in_use += bytes;
@@ -77,6 +79,8 @@ static void *ask_driver(wk_gpu *g, size_t bytes)
 {
     struct wk_arena *a = g->arena;
     void *p = NULL;
+    if (g->driver->enter(g->context) != 0)
+        return NULL;
     for (int attempt = 0; attempt < 2; attempt++) {
         bool fits = !a->limit || a->stats.in_use + a->stats.cached + bytes <= a->limit;
         if (fits && g->driver->alloc(&p, bytes) == 0) {
@@ -95,7 +99,7 @@ void *wk_arena_alloc(wk_device *d, size_t bytes, void **stream)
     struct wk_arena *a = g->arena;
     void *p = NULL;
     *stream = s;
-    if (g->driver->enter(g->context) != 0 || bytes > (size_t)1 << 44)
+    if (bytes > (size_t)1 << 44)
         return NULL;
     pthread_mutex_lock(&g->lock);
     int class = class_of(bytes);

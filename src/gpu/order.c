@@ -4,7 +4,7 @@
 
 static const wk_kernel count = {"order", "order_count", "order_args", 256, .ints = 1};
 static const wk_kernel sum = {"order", "order_sum", "order_args", 1024, .ints = 1};
-static const wk_kernel few = {"order", "order_few", "order_args", 1024, .ints = 1};
+static const wk_kernel ranges = {"order", "order_ranges", "order_args", 1024, .ints = 1};
 static const wk_kernel move = {"order", "order_move", "order_args", 256, .ints = 1};
 
 wk_status wk_gpu_pairs_new(const wk_call *c, i64 n, wk_gpu_pairs *pairs)
@@ -31,30 +31,56 @@ static void swap(wk_gpu_pairs *a, wk_gpu_pairs *b)
     *b = t;
 }
 
+static int passes_for(u32 most)
+{
+    int passes = 0;
+    while (passes < 4 && most >> 8 * passes)
+        passes++;
+    return passes;
+}
+
+/* Blocks take ranges of keys, of about 128 pairs each, so that all of them work at once. */
+static wk_status order_few(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs)
+{
+    wk_gpu_pairs to, mid;
+    u32 blocks = (u32)wk_blocks(n, 128, wk_gpu_of(c->device)->facts.units);
+    WK_TRY(wk_gpu_pairs_new(c, n, &to));
+    WK_TRY(wk_gpu_pairs_new(c, n, &mid));
+    order_args a = {.n = n,
+                    .keys = pairs->keys,
+                    .places = pairs->places,
+                    .to_keys = to.keys,
+                    .to_places = to.places,
+                    .mid_keys = mid.keys,
+                    .mid_places = mid.places,
+                    .width = most / blocks + 1};
+    a.passes = passes_for(a.width - 1);
+    *pairs = to;
+    return WK_LAUNCH(c, &ranges, WK_INSTANCE(.i = {1024}), (wk_grid){.x = blocks}, a);
+}
+
 wk_status wk_gpu_order(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs)
 {
     wk_gpu_pairs to;
     i64 blocks = (n + WK_ORDER_TILE - 1) / WK_ORDER_TILE;
     order_args a = {.n = n, .blocks = (u32)blocks};
-    while (a.passes < 4 && most >> 8 * a.passes)
-        a.passes++;
-    if (a.passes == 0)
+    int passes = passes_for(most);
+    if (passes == 0)
         return WK_OK;
+    if (n <= WK_ORDER_FEW)
+        return order_few(c, n, most, pairs);
     wk_tensor *counts = wk_tensor_new(c->device, WK_U32, 2, (int64_t[]){WK_ORDER_DIGITS, blocks});
     if (!counts)
         return wk_error_status();
     a.counts = wk_ptr(counts);
     WK_TRY(wk_gpu_pairs_new(c, n, &to));
-    for (int pass = 0; pass < a.passes; pass++) {
+    for (int pass = 0; pass < passes; pass++) {
         a.keys = pairs->keys;
         a.places = pairs->places;
         a.to_keys = to.keys;
         a.to_places = to.places;
         a.shift = 8 * pass;
-        if (n > WK_ORDER_FEW)
-            WK_TRY(run_pass(c, &a));
-        else if (pass == 0)
-            WK_TRY(WK_LAUNCH(c, &few, WK_INSTANCE(.i = {1024}), (wk_grid){.x = 1}, a));
+        WK_TRY(run_pass(c, &a));
         swap(pairs, &to);
     }
     return WK_OK;

@@ -6,6 +6,7 @@
 #include "planes.h"
 
 static const wk_kernel pool_windows = {"pool", "pool_windows", "pool_args", 256, .types = 1, .ints = 2};
+static const wk_kernel pool_pairs = {"pool", "pool_pairs", "pool_args", 256, .types = 1, .ints = 3};
 static const wk_kernel pool_wide = {"pool", "pool_wide", "pool_args", 256, .types = 1, .ints = 2};
 static const wk_kernel pool_grad = {"pool", "pool_grad", "pool_args", 256, .types = 1, .ints = 1};
 static const wk_kernel pool_grad_blocks = {"pool", "pool_grad_blocks", "pool_args",
@@ -88,6 +89,18 @@ static bool is_wide(const plan *p)
     return area >= 32 && area < INT32_MAX && (w->stride >= 8 || windows < 1 << 14);
 }
 
+/* Square windows of 2 or 3 at stride 2 in aligned rows, which two neighbours can share. */
+static bool is_paired(const wk_call *c, const plan *p)
+{
+    const wk_pool_dim *h = &p->s.h, *w = &p->s.w;
+    const plane_view *x = &p->a.x;
+    bool square = h->kernel == w->kernel && h->stride == 2 && w->stride == 2 && h->padding == w->padding;
+    bool shaped = p->max ? !p->a.indices.p && w->kernel - w->padding >= 2 && w->kernel <= 3 && w->padding <= 1
+                         : w->kernel == 2 && w->padding == 0 && p->a.whole;
+    return square && shaped && w->in % 4 == 0 && x->row % 4 == 0 && x->n % 4 == 0 && x->c % 4 == 0 &&
+           (size_t)x->p % (4 * wk_bytes(c->dtype)) == 0;
+}
+
 static wk_status run_windows(const wk_call *c, plan *p)
 {
     const wk_pool_dim *h = &p->s.h, *w = &p->s.w;
@@ -99,6 +112,12 @@ static wk_status run_windows(const wk_call *c, plan *p)
         p->a.kernel_w = wk_divisor_of(w->kernel);
         return run_planes(c, p, &pool_wide, WK_INSTANCE(.t = {t}, .i = {p->max, block}), h->out, w->out,
                           block ? 256 : wk_gpu_of(c->device)->facts.wave);
+    }
+    if (is_paired(c, p)) {
+        p->a.walk.rows = WK_POOL_PAIRS;
+        return run_planes(c, p, &pool_pairs,
+                          WK_INSTANCE(.t = {t}, .i = {p->max ? 2 : 0, (short)w->kernel, (short)w->padding}),
+                          (h->out + WK_POOL_PAIRS - 1) / WK_POOL_PAIRS, (w->out + 1) / 2, 1);
     }
     int k = h->kernel == w->kernel && w->kernel <= 3 && w->kernel > 1 ? (int)w->kernel : 0;
     p->a.walk.rows = wk_planes_rows(p->s.planes * h->out * w->out, h->out);

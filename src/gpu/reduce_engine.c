@@ -11,8 +11,7 @@ _Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
         .file = "reduce", .name = name_, .args = "reduce_args", .threads = THREADS, .formula = true, \
         .types = 2, .ints = ints_ \
     }
-static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1), columns_kernel = KERNEL("reduce_columns", 1),
-                       parts_kernel = KERNEL("reduce_parts", 0);
+static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1), columns_kernel = KERNEL("reduce_columns", 1);
 
 typedef struct {
     const wk_call *c;
@@ -80,7 +79,7 @@ static void cut_parts(plan *p, int64_t least_steps)
     reduce_args *a = &p->a;
     int64_t enough = 4 * (int64_t)wk_gpu_of(p->c->device)->facts.units;
     int64_t parts = least(least(enough / p->blocks, a->n / least_steps), MOST_PARTS);
-    a->n_parts = parts > 1 ? (i32)parts : 1;
+    a->n_parts = parts > 1 && p->blocks <= WK_GPU_COUNTERS ? (i32)parts : 1;
     a->chunk = (a->n + a->n_parts - 1) / a->n_parts;
 }
 
@@ -154,14 +153,9 @@ static wk_status launch(plan *p, bool columns)
         if (!parts)
             return wk_error_status();
         a->parts = wk_ptr(parts);
+        a->counters = wk_gpu_counters(p->c);
     }
-    WK_TRY(WK_LAUNCH(p->c, columns ? &columns_kernel : &rows_kernel, &instance, grid, *a));
-    if (!a->parts)
-        return WK_OK;
-    instance.i[0] = 0;
-    a->log_group = columns ? 3 : 5;
-    grid = (wk_grid){.x = wk_blocks(p->outs, THREADS >> a->log_group, WK_GRID_MAX)};
-    return WK_LAUNCH(p->c, &parts_kernel, &instance, grid, *a);
+    return WK_LAUNCH(p->c, columns ? &columns_kernel : &rows_kernel, &instance, grid, *a);
 }
 
 wk_status wk_gpu_reduce(const wk_call *c, const char *formula, const wk_tensor *x, unsigned set, double count,

@@ -30,6 +30,7 @@
     X(expr_h, "expr.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
+    X(index_sum_h, "index_sum.h") \
     X(loss_h, "loss.h") \
     X(lrn_h, "lrn.h") \
     X(map_h, "map.h") \
@@ -42,6 +43,7 @@
     X(philox_h, "philox.h") \
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
+    X(quant_h, "quant.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -63,6 +65,7 @@
     X(depthwise_hip, "depthwise.hip") \
     X(expr_hip, "expr.hip") \
     X(index_hip, "index.hip") \
+    X(index_lines_hip, "index_lines.hip") \
     X(lines_hip, "lines.hip") \
     X(loss_hip, "loss.hip") \
     X(lrn_hip, "lrn.hip") \
@@ -76,6 +79,7 @@
     X(pad_hip, "pad.hip") \
     X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
+    X(quant_hip, "quant.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

@@ -43,6 +43,16 @@ static wk_stream *take_record(wk_gpu *g)
     return s;
 }
 
+static int make_counters(wk_stream *s)
+{
+    const wk_driver *driver = s->gpu->driver;
+    const size_t bytes = WK_GPU_COUNTERS * sizeof(u32);
+    int code = s->counters ? 0 : driver->alloc(&s->counters, bytes);
+    return code ? code : driver->fill(s->counters, 0, bytes, s->handle);
+}
+
+u32 *wk_gpu_counters(const wk_call *c) { return wk_gpu_stream(wk_gpu_of(c->device))->counters; }
+
 wk_stream *wk_stream_make(wk_gpu *g, void *handle)
 {
     int code = g->driver->enter(g->context);
@@ -60,6 +70,8 @@ wk_stream *wk_stream_make(wk_gpu *g, void *handle)
         code = g->driver->event_new(&s->event, false);
     if (code == 0 && !handle)
         code = g->driver->stream_new(&s->handle);
+    if (code == 0)
+        code = make_counters(s);
     if (code == 0)
         return s;
     s->idle = true;

@@ -167,7 +167,8 @@ static wk_status infer_mha(wk_call *c)
 
 /* Small ones, every parameter; then some for several blocks of rows and keys, few rows over many keys, and long
  * heads. */
-SAMPLES(sdpa_samples, "q=T[2,3,4,8] k=T[2,3,5,8] v=T[2,3,5,8]",
+SAMPLES(sdpa_samples, "q=T[2,3,4,8] k=T[2,3,5,8] v=T[2,3,5,8]", "q=T[2,3,17,8] k=T[2,3,17,8] v=T[2,3,17,8]",
+        "q=T[1,2,70,16] k=T[1,2,70,16] v=T[1,2,70,16] causal=1",
         "q=T[1,4,3,6] k=T[1,2,7,6] v=T[1,2,7,5] causal=1",
         "q=T[2,6,5,4] k=T[2,2,5,4] v=T[2,2,5,3] causal=1 scale=0.3",
         "q=T[1,2,5,4] k=T[1,2,3,4] v=T[1,2,3,4] causal=1", "q=T[1,2,6,4] k=T[1,2,9,4] v=T[1,2,9,4] window=3",

@@ -1,6 +1,11 @@
 /* index.c: front ends of the ops that ids lead, and their gradients. */
+#include <stdatomic.h>
 #include "index.h"
 #include "wick/index.h"
+
+static atomic_int deterministic = 1;
+void wk_set_deterministic(int on) { atomic_store(&deterministic, on != 0); }
+int wk_deterministic(void) { return atomic_load(&deterministic); }
 
 /* ---- checks and outputs ---- */
 
@@ -146,7 +151,8 @@ SAMPLES(gather_samples, "x=T[4,5] ids=i64[4,7]:0..5 dim=1", "x=T[4,5] ids=u8[9,5
         "x=T[7] ids=i64[3]:0..7 dim=0", "x=T[] ids=i64[]:0..1 dim=0",
         "x=T[2,300] ids=u8[2,90]:250..256 dim=1", "x=T[30,70] ids=i64[30,1100]:0..70 dim=1",
         "x=T[70,90] ids=i64[400,90]:0..70 dim=0", "x=T[2,1,2,1,2,1,2,3] ids=i64[2,1,2,1,2,1,2,3]:0..2 dim=6",
-        "x=T[600,3] ids=i64[700,3]:0..600 dim=0", "x=T[6]:special ids=i32[9]:0..6 dim=0");
+        "x=T[600,3] ids=i64[700,3]:0..600 dim=0", "x=T[6]:special ids=i32[9]:0..6 dim=0",
+        "x=T[16,2500] ids=i32[16,1025]:0..2500 dim=1", "x=T[17,3072] ids=i64[17,2300]:0..3072 dim=1");
 SAMPLES(gather_errors, "x=T[4,5] ids=i64[4,7]:0..5 ! dim", "x=T[4,5] ids=i64[4,7]:0..5 dim=2 ! dim",
         "x=T[4,5] ids=i64[4]:0..5 dim=0 ! ids", "x=T[4,5] ids=i64[5,5]:0..5 dim=1 ! ids",
         "x=T[4,5] ids=i64[4,7]:5..6 dim=1 ! ids", "x=T[4,5] ids=i32[4,7]:-1..0 dim=1 ! -1",
@@ -159,8 +165,10 @@ SAMPLES(scatter_samples, "x=T[4,5] ids=i64[4,3]:0..5 src=T[4,3] dim=1",
         "x=T[70,90] ids=i64[400,90]:0..70 src=T[400,90] dim=0",
         "x=T[600,3] ids=i64[700,3]:0..600 src=T[700,3] dim=0", "x=T[3] ids=i64[2100]:0..3 src=T[2100] dim=0",
         "x=T[2,3000] ids=i32[2,2100]:0..3000 src=T[2,2100] dim=1",
-        "x=T[9000] ids=i32[300]:0..9000 src=T[300] dim=0",
-        "x=T[2,3] ids=u8[2,2100]:0..3 src=T[2,2100] dim=1");
+        "x=T[9000] ids=i32[300]:0..9000 src=T[300] dim=0", "x=T[2,3] ids=u8[2,2100]:0..3 src=T[2,2100] dim=1",
+        "x=T[16,4] ids=i32[16,1025]:0..4 src=T[16,1025] dim=1",
+        "x=T[16,5000] ids=i64[16,1500]:0..5000 src=T[16,1500] dim=1",
+        "x=T[16,3000] ids=i64[16,4200]:0..300 src=T[16,4200] dim=1");
 SAMPLES(scatter_errors, "x=T[4,5] ids=i64[4,7]:0..5 src=T[4,7] ! dim",
         "x=T[4,5] ids=i64[4,7]:0..5 src=T[4,7] dim=2 ! dim", "x=T[4,5] ids=i64[4,7]:0..5 dim=1 ! src",
         "x=T[4,5] ids=i64[4]:0..5 src=T[4] dim=0 ! ids", "x=T[4,5] ids=i64[5,5]:0..5 src=T[5,5] dim=1 ! ids",
@@ -185,7 +193,8 @@ SAMPLES(index_add_samples, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] dim=0",
         "x=T[90,700] ids=i64[300]:0..90 src=T[300,700] dim=0", "x=T[7] ids=i64[3]:0..7 src=T[3] dim=0",
         "x=T[40,32] ids=i64[900]:0..3 src=T[900,32] dim=0",
         "x=T[20,2048] ids=i32[33]:0..20 src=T[33,2048] dim=0",
-        "x=T[300,3] ids=i64[9001]:0..300 src=T[9001,3] dim=0");
+        "x=T[300,3] ids=i64[9001]:0..300 src=T[9001,3] dim=0",
+        "x=T[40000] ids=i32[66000]:0..40000 src=T[66000] dim=0");
 SAMPLES(index_add_errors, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] ! dim",
         "x=T[4,5] ids=i64[7]:0..4 src=T[6,5] dim=0 ! src", "x=T[4,5] ids=i64[7]:0..4 dim=0 ! src",
         "x=T[4,5] ids=i64[7]:4..5 src=T[7,5] dim=0 ! ids", "x=T[4,5] ids=i64[7]:-9..-8 src=T[7,5] dim=0 ! -9",

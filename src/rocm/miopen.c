@@ -46,11 +46,27 @@ static bool find_folder(char *path, size_t room)
     return own_folder(path);
 }
 
-/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. */
-static void drop_damaged(const char *folder)
+/* Whether it begins as a database of SQLite does and is as long as that beginning says. */
+static bool is_database(FILE *f)
 {
     static const char magic[16] = "SQLite format 3";
-    char file[900], head[16];
+    unsigned char head[32];
+    struct stat st;
+    if (fread(head, 1, sizeof head, f) != sizeof head || memcmp(head, magic, sizeof magic) != 0 ||
+        fstat(fileno(f), &st) != 0)
+        return false;
+    uint64_t page = (uint64_t)head[16] << 8 | head[17]; /* 1 stands for 65536 */
+    uint64_t pages =
+        (uint64_t)head[28] << 24 | (uint64_t)head[29] << 16 | (uint64_t)head[30] << 8 | (uint64_t)head[31];
+    page = page == 1 ? 65536 : page;
+    return page >= 512 && (uint64_t)st.st_size >= pages * page && (uint64_t)st.st_size % page == 0;
+}
+
+/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. An empty one
+ * is new. */
+static void drop_damaged(const char *folder)
+{
+    char file[900];
     struct dirent *e;
     DIR *d = opendir(folder);
     while (d && (e = readdir(d))) {
@@ -59,9 +75,11 @@ static void drop_damaged(const char *folder)
         FILE *f = dot && strcmp(dot, ".ukdb") == 0 ? fopen(file, "rb") : NULL;
         if (!f)
             continue;
-        size_t n = fread(head, 1, sizeof head, f);
+        bool empty = fgetc(f) == EOF;
+        rewind(f);
+        bool good = empty || is_database(f);
         fclose(f);
-        if (n > 0 && (n < sizeof head || memcmp(head, magic, sizeof head) != 0))
+        if (!good)
             unlink(file);
     }
     if (d)
@@ -87,6 +105,16 @@ static bool set_environment(void)
     return true;
 }
 
+/* Debian's MIOpen has no sources in assembly, tries these in fusions all the same, fails and prints. The variables are
+ * read when they are first needed. */
+static void avoid_missing(const wk_library *l)
+{
+    if (dlsym(l->handle, "MIOPEN_KERNEL_CONV_WINOGRAD_V30_3_1_FP32_F2X3_STRIDE1"))
+        return;
+    setenv("MIOPEN_DEBUG_AMD_FUSED_WINOGRAD", "0", 0);
+    setenv("MIOPEN_DEBUG_AMD_WINOGRAD_RXS_F2X3_G1", "0", 0);
+}
+
 static void load_all(void)
 {
 #define X(result, name, arguments) {#name, (void **)&wk_miopen.name},
@@ -99,6 +127,7 @@ static void load_all(void)
         return;
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         *newer[i].place = dlsym(l->handle, newer[i].name);
+    avoid_missing(l);
     if (wk_miopen.miopenGetVersion(&version[0], &version[1], &version[2]) == miopenStatusSuccess)
         snprintf(l->version, sizeof l->version, "%zu.%zu.%zu", version[0], version[1], version[2]);
     loaded = true;
@@ -148,19 +177,24 @@ const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, WORKSPACE_MOST = 1 << 30 };
+enum { PLANS = 512, NEAR = 8, WORKSPACE_MOST = 1 << 30 };
 
-/* What a stream keeps. A plan's place is its hash's; another one with that hash takes it over. */
+/* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
+ * not used for longest goes. */
 typedef struct wk_dnn {
     miopenHandle_t handle;
     void *stream; /* that the handle works on */
+    uint64_t calls;
     wk_dnn_plan *plans[PLANS];
 } wk_dnn;
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
 {
-    static const miopenDataType_t types[WK_DTYPE_COUNT] = {
-        [WK_F32] = miopenFloat, [WK_F16] = miopenHalf, [WK_BF16] = miopenBFloat16, [WK_F64] = miopenDouble};
+    static const miopenDataType_t types[WK_DTYPE_COUNT] = {[WK_F32] = miopenFloat,
+                                                           [WK_F16] = miopenHalf,
+                                                           [WK_BF16] = miopenBFloat16,
+                                                           [WK_F64] = miopenDouble,
+                                                           [WK_I64] = miopenInt64};
     return types[dtype];
 }
 
@@ -222,14 +256,33 @@ static unsigned hash_of(const wk_dnn_call *d)
     return (unsigned)(h % PLANS);
 }
 
+static bool is_for(const wk_dnn_plan *p, const wk_dnn_call *d)
+{
+    return p->key_n == d->key_n && memcmp(p->key, d->key, (size_t)d->key_n * sizeof *d->key) == 0;
+}
+
+/* Where the call's plan is, or goes. */
+static wk_dnn_plan **place_of(wk_dnn *dnn, const wk_dnn_call *d)
+{
+    unsigned first = hash_of(d);
+    wk_dnn_plan **oldest = NULL;
+    for (unsigned i = 0; i < NEAR; i++) {
+        wk_dnn_plan **at = &dnn->plans[(first + i) % PLANS];
+        if (!*at || is_for(*at, d))
+            return at;
+        if (!oldest || (*at)->used < (*oldest)->used)
+            oldest = at;
+    }
+    return oldest;
+}
+
 /* The plan for a call, made where there is none yet. */
 static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
     const wk_gpu *g = s->gpu;
     wk_dnn *dnn = s->dnn;
-    wk_dnn_plan **place = &dnn->plans[hash_of(d)], *p = *place;
-    size_t bytes = (size_t)d->key_n * sizeof *d->key;
-    if (!p || p->key_n != d->key_n || memcmp(p->key, d->key, bytes) != 0) {
+    wk_dnn_plan **place = place_of(dnn, d), *p = *place;
+    if (!p || !is_for(p, d)) {
         if (s->graph)
             return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: nothing is set up while a graph is captured");
         plan_free(p);
@@ -238,7 +291,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
         *p = (wk_dnn_plan){.key_n = d->key_n};
-        memcpy(p->key, d->key, bytes);
+        memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
         p->status = d->set_up(dnn->handle, p, d->data);
         if (p->status == miopenStatusSuccess && p->workspace > WORKSPACE_MOST)
             p->status = miopenStatusUnsupportedOp;
@@ -248,6 +301,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         }
         *place = p;
     }
+    p->used = ++dnn->calls;
     *plan = p;
     return p->status == miopenStatusSuccess ? WK_OK : fail(g, "setting up", p->status);
 }

@@ -40,6 +40,9 @@
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
 
+typedef float f32;
+typedef double f64;
+
 /* ---- threads ---- */
 
 #ifdef WK_AMD
@@ -85,6 +88,27 @@ DEVICE void atomic_max(u32 *p, u32 v)
 {
     __hip_atomic_fetch_max(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
+/* On floats the order of the additions, and so the last bits, are left to chance. */
+DEVICE void atomic_add_float(f32 *p, f32 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+DEVICE void atomic_add_float(f64 *p, f64 v)
+{
+    __hip_atomic_fetch_add(p, v, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/* What the thread wrote before is seen by the whole device before what it writes after; the same for reads. */
+DEVICE void device_fence() { __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "agent"); }
+/* Adds one to a counter that all blocks share; the count before. */
+DEVICE u32 atomic_next_of_all(u32 *p)
+{
+    return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+/* Adds one to a counter of the block; the count before. */
+DEVICE u32 atomic_next(u32 *p)
+{
+    return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -101,6 +125,11 @@ DEVICE void wave_sync() { __syncwarp(); }
 DEVICE u32 count_bits(u64 v) { return (u32)__popcll(v); }
 DEVICE void atomic_add(u32 *p, u32 v) { atomicAdd(p, v); }
 DEVICE void atomic_max(u32 *p, u32 v) { atomicMax(p, v); }
+DEVICE void atomic_add_float(f32 *p, f32 v) { atomicAdd(p, v); }
+DEVICE void atomic_add_float(f64 *p, f64 v) { atomicAdd(p, v); }
+DEVICE void device_fence() { __threadfence(); }
+DEVICE u32 atomic_next_of_all(u32 *p) { return atomicAdd(p, 1u); }
+DEVICE u32 atomic_next(u32 *p) { return atomicAdd(p, 1u); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
@@ -154,8 +183,6 @@ template <class T> DEVICE T shuffle_xor(T v, u32 mask) { return shuffle(v, lane_
 
 /* ---- dtypes ---- */
 
-typedef float f32;
-typedef double f64;
 struct f16 {
     unsigned short bits;
 };
@@ -472,6 +499,25 @@ template <class R> DEVICE R m_sigmoid(R x)
     return x < 0 ? e * s : s;
 }
 template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
+
+/* ---- blocks that share a result ---- */
+
+/* True for the last of `blocks` blocks that come here; what the others wrote before they came is seen by it. Every thread
+ * of the block calls this; the counter is 0 before and after. */
+DEVICE bool last_of(u32 *counter, u32 blocks)
+{
+    SHARED u32 is_last;
+    device_fence();
+    barrier();
+    if (thread_id() == 0) {
+        is_last = atomic_next_of_all(counter) == blocks - 1;
+        if (is_last)
+            *counter = 0;
+    }
+    barrier();
+    device_fence();
+    return is_last;
+}
 
 /* ---- reductions over lanes and blocks ---- */
 

@@ -45,7 +45,7 @@ typedef struct {
     i32 log_group;              /* threads side by side in a row */
 } runs_args;
 
-/* Adding along lines of big that fit into shared memory: from + the small ones of its ids. */
+/* Lines of big along dim that fit into shared memory: read from, or from + the small ones of its ids. */
 typedef struct {
     const void *from; /* NULL: zeros */
     void *big;
@@ -57,10 +57,12 @@ typedef struct {
     i64 from_along, big_along, small_along, id_along;
     wk_divisor tiles; /* of a line, each of as many elements as the kernel has sums */
     i32 id_bytes;
+    i32 packed; /* lines of big and from are packed, and aligned for packs */
     wk_report report;
 } lines_args;
 
 enum { WK_GATHER_THREADS = 256, WK_GATHER_STEPS = 2 };
 enum { WK_RUNS_THREADS = 256, WK_RUN_LONG = 128 };
+enum { WK_LINE_THREADS = 512, WK_LINE_IDS = 4096 /* that a block has in hand at a time */ };
 
 #endif

@@ -2,6 +2,7 @@
  * size. */
 #include "ids.h"
 #include "index.h"
+#include "index_sum.h"
 
 struct place_of {
     i64 big, flat, small, id, along; /* offsets, and the place along dim */
@@ -136,28 +137,6 @@ template <int WIDE> DEVICE void index_keys(const index_args &a)
     }
 }
 
-/* What elements are added up in: as on the CPU, but integers as unsigned ones, which wrap, and of 32 bits where that is
- * enough. */
-template <class T> struct sum_of {
-    typedef u32 type;
-};
-template <> struct sum_of<f32> {
-    typedef f32 type;
-};
-template <> struct sum_of<f16> : sum_of<f32> {
-};
-template <> struct sum_of<bf16> : sum_of<f32> {
-};
-template <> struct sum_of<f64> {
-    typedef f64 type;
-};
-template <> struct sum_of<i64> {
-    typedef u64 type;
-};
-template <class T> using sum = typename sum_of<T>::type;
-template <class T> DEVICE sum<T> to_sum(T v) { return (sum<T>)get(v); }
-template <class T> DEVICE T from_sum(sum<T> v) { return put<T>((acc<T>)v); }
-
 /* Few ids along dim: the first of those that lead to an element looks through the others and adds them all, in order. */
 template <class T, int WIDE> DEVICE void index_add_few(const index_args &a)
 {
@@ -177,6 +156,17 @@ template <class T, int WIDE> DEVICE void index_add_few(const index_args &a)
                 total += to_sum(small[k * a.small_along]);
         }
         *big = from_sum<T>(total);
+    }
+}
+
+/* In any order, for those who said that they do not mind. */
+template <class T, int WIDE> DEVICE void index_add_atomic(const index_args &a)
+{
+    for (i64 at = global_thread(); at < a.count; at += global_threads()) {
+        place_of p = locate<WIDE>(a, at);
+        i64 id;
+        if (find_id(a, p, &id))
+            atomic_add_float((T *)a.big + p.big + id * a.along, ((const T *)a.small)[p.small]);
     }
 }
 
@@ -309,85 +299,5 @@ template <class T, int VEC> DEVICE void index_runs(const runs_args &a)
                     add_long_run<T, VEC>(a, at, small, big + k * a.big_along, active, room);
             }
         }
-    }
-}
-
-/* ---- adding along lines ---- */
-
-struct line_of {
-    i64 from, big, small, id;
-};
-
-DEVICE line_of locate_line(const lines_args &a, u32 at)
-{
-    line_of l = {0, 0, 0, 0};
-    UNROLL
-    for (int d = 0; d < WK_DIMS; d++) {
-        if (d >= a.rank)
-            break;
-        u32 rest = divide(at, a.shape[d]);
-        i64 i = at - rest * a.shape[d].d;
-        at = rest;
-        l.from += i * a.from_step[d];
-        l.big += i * a.big_step[d];
-        l.small += i * a.small_step[d];
-        l.id += i * a.id_step[d];
-    }
-    return l;
-}
-
-/* One value of each lane is added to sums[at], where it is for this wave. Lanes that meet in one element take turns, so
- * that values are added in the order of their lanes. */
-template <int SIZE, class A> DEVICE void add_in_turn(A *sums, u32 at, A value, bool mine)
-{
-    const int BITS = SIZE > 1024 ? 12 : 10;
-    static_assert(SIZE <= 1 << BITS, "places have more bits");
-    u32 turn = count_bits(wave_match<BITS>(at, mine) & lanes_below());
-    for (u32 t = 0; wave_ballot(mine && turn >= t); t++) {
-        if (mine && turn == t)
-            sums[at] += value;
-        wave_sync();
-    }
-}
-
-/* A wave has a line of big, or a tile of it, in shared memory and goes through the line's ids in order. */
-template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
-{
-    typedef sum<T> A;
-    const int AT_ONCE = 4;
-    SHARED A sums[SIZE];
-    for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
-        u32 line = divide(unit, a.tiles);
-        i64 first = (i64)(unit - line * a.tiles.d) * SIZE, width = lesser(a.size - first, (i64)SIZE);
-        line_of l = locate_line(a, line);
-        const T *from = (const T *)a.from + l.from + first * a.from_along, *small = (const T *)a.small + l.small;
-        T *big = (T *)a.big + l.big + first * a.big_along;
-        for (i64 k = lane_id(); k < width; k += WAVE)
-            sums[k] = a.from ? to_sum(from[k * a.from_along]) : (A)0;
-        wave_sync();
-        for (i64 base = 0; base < a.n; base += AT_ONCE * WAVE) {
-            A value[AT_ONCE];
-            u32 at[AT_ONCE];
-            bool mine[AT_ONCE];
-            UNROLL
-            for (int k = 0; k < AT_ONCE; k++) {
-                i64 i = base + k * WAVE + lane_id(), id = 0;
-                mine[k] = i < a.n;
-                if (mine[k]) {
-                    id = load_id(a.ids, a.id_bytes, l.id + i * a.id_along);
-                    mine[k] = (u64)(id - first) < (u64)width && id != id_padding(a.id_bytes);
-                    if (!mine[k])
-                        id_leads(id, a.id_bytes, a.size, a.report);
-                }
-                at[k] = (u32)(id - first);
-                value[k] = mine[k] ? to_sum(small[i * a.small_along]) : (A)0;
-            }
-            UNROLL
-            for (int k = 0; k < AT_ONCE; k++)
-                add_in_turn<SIZE>(sums, at[k], value[k], mine[k]);
-        }
-        for (i64 k = lane_id(); k < width; k += WAVE)
-            big[k * a.big_along] = from_sum<T>(sums[k]);
-        wave_sync();
     }
 }

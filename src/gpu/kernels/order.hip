@@ -47,23 +47,23 @@ template <int THREADS> DEVICE void order_sum(const order_args &a)
     }
 }
 
-/* Counts the digits of keys [begin, end) in `counts`, which the wave has to itself. */
-DEVICE void count_part(const u32 *keys, i64 begin, i64 end, i32 shift, u32 *counts)
+/* Counts the digits of keys [begin, end), less base, in `counts`, which the wave has to itself. */
+DEVICE void count_part(const u32 *keys, i64 begin, i64 end, u32 base, i32 shift, u32 *counts)
 {
     for (i64 i = begin + lane_id(); i < end; i += WAVE)
-        atomic_add(&counts[digit_of(keys[i], shift)], 1);
+        atomic_add(&counts[digit_of(keys[i] - base, shift)], 1);
 }
 
 /* Moves the pairs [begin, end) of the wave, in order, so that equal digits stay in order. to: where the wave's next
  * pair of each digit goes. Every lane of the wave takes part. */
-DEVICE void move_part(const u32 *keys, const u32 *places, u32 *to_keys, u32 *to_places, i64 begin, i64 end, i32 shift,
-                      u32 *to)
+DEVICE void move_part(const u32 *keys, const u32 *places, u32 *to_keys, u32 *to_places, i64 begin, i64 end, u32 base,
+                      i32 shift, u32 *to)
 {
     for (i64 first = begin; first < end; first += WAVE) {
         i64 i = first + lane_id();
         bool valid = i < end;
         u32 key = valid ? keys[i] : 0, place = valid ? places[i] : 0;
-        u32 digit = digit_of(key, shift);
+        u32 digit = digit_of(key - base, shift);
         u64 same = wave_match<8>(digit, valid), lower = same & lanes_below();
         u32 target = to[digit] + count_bits(lower);
         wave_sync();
@@ -87,7 +87,7 @@ template <int THREADS> DEVICE void order_move(const order_args &a)
         for (int w = 0; w < WAVES; w++)
             to[w][thread_id()] = 0;
         barrier();
-        count_part(a.keys, begin, end, a.shift, to[wave_id()]);
+        count_part(a.keys, begin, end, 0, a.shift, to[wave_id()]);
         barrier();
         u32 at = a.counts[(i64)thread_id() * a.blocks + block];
         UNROLL
@@ -97,56 +97,108 @@ template <int THREADS> DEVICE void order_move(const order_args &a)
             at += count;
         }
         barrier();
-        move_part(a.keys, a.places, a.to_keys, a.to_places, begin, end, a.shift, to[wave_id()]);
+        move_part(a.keys, a.places, a.to_keys, a.to_places, begin, end, 0, a.shift, to[wave_id()]);
         barrier();
     }
 }
 
-/* All passes by one block, for few pairs; the result lies in the one or the other place, as the number of passes has
- * it. */
-template <int THREADS> DEVICE void order_few(const order_args &a)
+/* One pass over n pairs by one block; digits are those of key - base. */
+template <int THREADS>
+DEVICE void order_pass(const u32 *keys, const u32 *places, u32 *to_keys, u32 *to_places, i64 n, u32 base, i32 shift,
+                       u32 (*to)[WK_ORDER_DIGITS], u32 *sums)
+{
+    const int WAVES = THREADS / WAVE;
+    u32 t = thread_id(), part = (u32)(n + THREADS - 1) / THREADS * WAVE, total = 0;
+    i64 begin = lesser((i64)wave_id() * part, n), end = lesser(begin + part, n);
+    for (u32 k = t; k < WAVES * WK_ORDER_DIGITS; k += THREADS)
+        to[0][k] = 0;
+    barrier();
+    count_part(keys, begin, end, base, shift, to[wave_id()]);
+    barrier();
+    if (t < WK_ORDER_DIGITS) {
+        for (int w = 0; w < WAVES; w++)
+            total += to[w][t];
+        sums[t] = total;
+    }
+    barrier();
+    for (u32 step = 1; step < WK_ORDER_DIGITS; step *= 2) {
+        u32 add = t >= step && t < WK_ORDER_DIGITS ? sums[t - step] : 0;
+        barrier();
+        if (t < WK_ORDER_DIGITS)
+            sums[t] += add;
+        barrier();
+    }
+    if (t < WK_ORDER_DIGITS) {
+        u32 at = sums[t] - total;
+        for (int w = 0; w < WAVES; w++) {
+            u32 count = to[w][t];
+            to[w][t] = at;
+            at += count;
+        }
+    }
+    barrier();
+    move_part(keys, places, to_keys, to_places, begin, end, base, shift, to[wave_id()]);
+    barrier();
+}
+
+/* Of the wave's keys [begin, end) those before lo, and those of [lo, lo + width). */
+DEVICE void count_range(const u32 *keys, i64 begin, i64 end, u32 lo, u32 width, u32 *before, u32 *inside)
+{
+    u32 b = 0, n = 0;
+    UNROLL_BY_4
+    for (i64 i = begin + lane_id(); i < end; i += WAVE) {
+        u32 key = keys[i];
+        b += key < lo;
+        n += key - lo < width;
+    }
+    *before = wave_reduce<op_sum>(b);
+    *inside = wave_reduce<op_sum>(n);
+}
+
+/* Few pairs, all by one launch: each block has a range of `width` keys, which it picks from all pairs, in order, and sorts by
+ * itself. */
+template <int THREADS> DEVICE void order_ranges(const order_args &a)
 {
     const int WAVES = THREADS / WAVE;
     SHARED u32 to[WAVES][WK_ORDER_DIGITS];
-    SHARED u32 sums[WK_ORDER_DIGITS];
-    u32 t = thread_id(), part = (u32)(a.n + THREADS - 1) / THREADS * WAVE;
+    SHARED u32 sums[WK_ORDER_DIGITS], before[WAVES], inside[WAVES];
+    u32 lo = block_id() * a.width, part = (u32)(a.n + THREADS - 1) / THREADS * WAVE, b, n, first = 0, count = 0;
     i64 begin = lesser((i64)wave_id() * part, a.n), end = lesser(begin + part, a.n);
-    u32 *keys = (u32 *)a.keys, *places = (u32 *)a.places, *to_keys = a.to_keys, *to_places = a.to_places;
+    count_range(a.keys, begin, end, lo, a.width, &b, &n);
+    if (lane_id() == 0) {
+        before[wave_id()] = b;
+        inside[wave_id()] = n;
+    }
+    barrier();
+    u32 at = 0;
+    for (u32 w = 0; w < WAVES; w++) {
+        first += before[w];
+        count += inside[w];
+        at += w < wave_id() ? inside[w] : 0;
+    }
+    /* The last pass ends in to_keys. */
+    bool odd = a.passes & 1;
+    u32 *keys = (odd ? a.mid_keys : a.to_keys) + first, *places = (odd ? a.mid_places : a.to_places) + first;
+    u32 *other_keys = (odd ? a.to_keys : a.mid_keys) + first, *other_places = (odd ? a.to_places : a.mid_places) + first;
+    for (i64 f = begin; f < end; f += WAVE) {
+        i64 i = f + lane_id();
+        u32 key = i < end ? a.keys[i] : 0;
+        bool mine = i < end && key - lo < a.width;
+        u64 lanes = wave_ballot(mine);
+        if (mine) {
+            u32 slot = at + count_bits(lanes & lanes_below());
+            keys[slot] = key;
+            places[slot] = a.places[i];
+        }
+        at += count_bits(lanes);
+    }
+    barrier();
     for (i32 pass = 0; pass < a.passes; pass++) {
-        for (u32 k = t; k < WAVES * WK_ORDER_DIGITS; k += THREADS)
-            to[0][k] = 0;
-        barrier();
-        count_part(keys, begin, end, pass * 8, to[wave_id()]);
-        barrier();
-        u32 total = 0;
-        if (t < WK_ORDER_DIGITS) {
-            for (int w = 0; w < WAVES; w++)
-                total += to[w][t];
-            sums[t] = total;
-        }
-        barrier();
-        for (u32 step = 1; step < WK_ORDER_DIGITS; step *= 2) {
-            u32 add = t >= step && t < WK_ORDER_DIGITS ? sums[t - step] : 0;
-            barrier();
-            if (t < WK_ORDER_DIGITS)
-                sums[t] += add;
-            barrier();
-        }
-        if (t < WK_ORDER_DIGITS) {
-            u32 at = sums[t] - total;
-            for (int w = 0; w < WAVES; w++) {
-                u32 count = to[w][t];
-                to[w][t] = at;
-                at += count;
-            }
-        }
-        barrier();
-        move_part(keys, places, to_keys, to_places, begin, end, pass * 8, to[wave_id()]);
-        barrier();
+        order_pass<THREADS>(keys, places, other_keys, other_places, count, lo, pass * 8, to, sums);
         u32 *k = keys, *p = places;
-        keys = to_keys;
-        places = to_places;
-        to_keys = k;
-        to_places = p;
+        keys = other_keys;
+        places = other_places;
+        other_keys = k;
+        other_places = p;
     }
 }

@@ -4,6 +4,8 @@
 
 #include "planes.h"
 
+enum { WK_POOL_PAIRS = 2 }; /* rows of pairs of windows that a thread takes */
+
 /* Windows along one dimension. */
 typedef struct {
     i32 in, out, kernel, stride, padding;

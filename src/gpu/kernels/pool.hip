@@ -112,6 +112,69 @@ template <class T, int MAX, int K> DEVICE void pool_windows(const pool_args &a)
     }
 }
 
+/* A row of the plane as two neighbouring windows of K columns, two apart, see it: columns 4 * pair - PAD on. */
+template <class T, int K> struct pair_row {
+    pack<T, 4> four;
+    T more; /* the column behind them, or with PAD the one before */
+};
+
+template <class T, int K, int PAD>
+DEVICE pair_row<T, K> load_pair_row(const pool_args &a, const T *x, i32 row, i32 col, T none)
+{
+    pair_row<T, K> r = {{{none, none, none, none}}, none};
+    i32 extra = PAD ? col - 1 : col + 4;
+    if ((u32)row >= (u32)a.h.in)
+        return r;
+    if (col < a.w.in)
+        r.four = load<4>(x + row * a.x.row + col);
+    if (K == 3 && (u32)extra < (u32)a.w.in)
+        r.more = x[row * a.x.row + extra];
+    return r;
+}
+
+/* A row's part of both windows. */
+template <class T, int MAX, int K, int PAD> DEVICE void take_pair_row(fold<acc<T>, MAX> *f, const pair_row<T, K> &r)
+{
+    acc<T> v[5] = {get(r.four.v[0]), get(r.four.v[1]), get(r.four.v[2]), get(r.four.v[3]), get(r.more)};
+    UNROLL
+    for (int w = 0; w < 2; w++) {
+        UNROLL
+        for (int k = 0; k < K; k++) {
+            const int c = 2 * w + k - PAD;
+            f[w].take(v[c < 0 ? 4 : c], 0, false);
+        }
+    }
+}
+
+/* K x K windows at stride 2, in rows that 4 columns divide: a thread takes two neighbours, and ROWS of such pairs below each
+ * other, whose loads are on the way together. Maxima without places, and means of whole windows. */
+template <class T, int MAX, int K, int PAD> DEVICE void pool_pairs(const pool_args &a)
+{
+    const int ROWS = WK_POOL_PAIRS, LINES = 2 * ROWS + K - 2;
+    const T none = put<T>(MAX ? smallest<acc<T>>() : (acc<T>)0);
+    for (u32 i = (u32)global_thread(); i < a.walk.items; i += (u32)global_threads()) {
+        plane_item at(a.walk, i);
+        const T *x = plane_of<const T>(a.x, a.walk, at.plane);
+        T *y = (T *)a.y.p + (a.walk.first + at.plane) * a.h.out * a.w.out;
+        pair_row<T, K> rows[LINES];
+        UNROLL
+        for (int r = 0; r < LINES; r++)
+            rows[r] = load_pair_row<T, K, PAD>(a, x, at.row * 2 - PAD + r, at.col * 4, none);
+        UNROLL
+        for (int o = 0; o < ROWS; o++) {
+            fold<acc<T>, MAX> f[2] = {{MAX ? smallest<acc<T>>() : 0, 0}, {MAX ? smallest<acc<T>>() : 0, 0}};
+            UNROLL
+            for (int r = 0; r < K; r++)
+                take_pair_row<T, MAX, K, PAD>(f, rows[2 * o + r]);
+            UNROLL
+            for (int w = 0; w < 2; w++) {
+                if (at.row + o < a.h.out && at.col * 2 + w < a.w.out)
+                    y[(at.row + o) * a.w.out + at.col * 2 + w] = put<T>(MAX ? f[w].value : f[w].value / (acc<T>)(K * K));
+            }
+        }
+    }
+}
+
 /* Large windows: each is folded by a wave, or by the whole block. */
 template <class T, int MAX, int BLOCK> DEVICE void pool_wide(const pool_args &a)
 {

@@ -41,13 +41,30 @@ FOLD(min, infinity<A>(), x, min_nan(v, t), v)
 FOLD(max, smallest<A>(), x, max_nan(v, t), v)
 FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
 
-/* Extremes with the place of the first, or with the number of equal ones. A NaN beats every number. */
-#define EXTREME(name, first, term, better) \
+/* Formulas whose rows take up whole packs: what is best in a pack, with the pack's number; the place in the pack is looked
+ * up at the end, for the one that won. */
+template <class F> struct whole_packs {
+    static const bool value = false;
+};
+
+/* Extremes with the place of the first, or with the number of equal ones. A NaN beats every number; `best` is the
+ * better one of v and t. */
+#define EXTREME(name, first, term, better, best) \
     struct r_##name##_at { \
         template <class A> struct state { \
             A v; \
             u32 at; \
             static MEMBER bool beats(A t, A s) { return t better s || (t != t && s == s); } \
+            static MEMBER A better_of(A v, A x) \
+            { \
+                A t = term; \
+                return best; \
+            } \
+            MEMBER bool is_here(A x) const \
+            { \
+                A t = term; \
+                return t == v || (t != t && v != v); \
+            } \
             MEMBER void start() { v = first, at = ~0u; } \
             MEMBER void take(A x, u32 i) \
             { \
@@ -66,6 +83,9 @@ FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
             /* When nothing has beaten the start, all elements are equal to it. */ \
             MEMBER void put_z(void *z, i64 i) const { ((u32 *)z)[i] = at == ~0u ? 0 : at; } \
         }; \
+    }; \
+    template <> struct whole_packs<r_##name##_at> { \
+        static const bool value = true; \
     }; \
     struct r_##name##_many { \
         template <class A> struct state { \
@@ -87,9 +107,9 @@ FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
             MEMBER void put_z(void *z, i64 i) const { ((A *)z)[i] = many; } \
         }; \
     };
-EXTREME(min, infinity<A>(), x, <)
-EXTREME(max, smallest<A>(), x, >)
-EXTREME(amax, 0, abs_of(x), >)
+EXTREME(min, infinity<A>(), x, <, min_nan(v, t))
+EXTREME(max, smallest<A>(), x, >, max_nan(v, t))
+EXTREME(amax, 0, abs_of(x), >, max_nan(v, t))
 
 /* Products are kept in double: the error of each step stays in the result, and parts may leave the range of float. */
 template <class A> struct product_of {
@@ -222,9 +242,29 @@ template <class TO, class S, class A> DEVICE void finish(const reduce_args &a, c
 
 /* ---- rows ---- */
 
-/* Every step-th pack from `at` up to `to` into VEC states, several of them on their way at a time. A pack is a step of
- * the walk; its elements follow each other along the row (ALONG), or belong to results side by side. */
-template <bool ALONG, class S, class T, int VEC>
+/* How the elements of a pack belong to results: they follow each other along the row, into VEC states or, as a whole, into
+ * one; or they belong to results side by side. */
+enum { ALONG, WHOLE, ACROSS };
+
+template <int HOW, class S, class T, int VEC> DEVICE void take_pack(S *s, const pack<T, VEC> &p, u32 place)
+{
+    if constexpr (HOW == WHOLE) {
+        S pack_state;
+        pack_state.start();
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            pack_state.v = S::better_of(pack_state.v, get(p.v[i]));
+        s[0].take(pack_state.v, place);
+    } else {
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            s[i].take(get(p.v[i]), HOW == ALONG ? place * VEC + i : place);
+    }
+}
+
+/* Every step-th pack from `at` up to `to` into the states, several of them on their way at a time. A pack is a step of
+ * the walk. */
+template <int HOW, class S, class T, int VEC>
 DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
 {
     const int ahead = VEC == 1 ? 8 : 4;
@@ -234,54 +274,79 @@ DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64
         for (int u = 0; u < ahead; u++)
             p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
         UNROLL
-        for (int u = 0; u < ahead; u++) {
-            u32 place = (u32)(at + u * step);
-            UNROLL
-            for (int i = 0; i < VEC; i++)
-                s[i].take(get(p[u].v[i]), ALONG ? place * VEC + i : place);
-        }
+        for (int u = 0; u < ahead; u++)
+            take_pack<HOW, S, T, VEC>(s, p[u], (u32)(at + u * step));
     }
-    for (; at < to; at += step) {
-        pack<T, VEC> p = load<VEC>(x + walk_to(w, at).x);
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            s[i].take(get(p.v[i]), ALONG ? (u32)at * VEC + i : (u32)at);
-    }
+    for (; at < to; at += step)
+        take_pack<HOW, S, T, VEC>(s, load<VEC>(x + walk_to(w, at).x), (u32)at);
 }
 
-template <class S, class T, int VEC> DEVICE S fold_row(const reduce_args &a, i64 out, i64 from, i64 to, u32 step)
+template <int HOW, class S, class T, int VEC>
+DEVICE S fold_row(const reduce_args &a, i64 out, i64 from, i64 to, u32 step)
 {
-    S s[VEC];
+    const int states = HOW == WHOLE ? 1 : VEC;
+    S s[states];
     UNROLL
-    for (int i = 0; i < VEC; i++)
+    for (int i = 0; i < states; i++)
         s[i].start();
-    fold_packs<true, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, from, to, step);
+    fold_packs<HOW, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, from, to, step);
     UNROLL
-    for (int i = 1; i < VEC; i++)
+    for (int i = 1; i < states; i++)
         s[0].merge(s[i]);
     return s[0];
+}
+
+/* From the number of the pack that has the extreme to its first place in there. */
+template <class S, class T, int VEC> DEVICE void find_in_pack(const reduce_args &a, i64 out, S &s)
+{
+    if (s.at == ~0u)
+        return;
+    pack<T, VEC> p = load<VEC>((const T *)a.x + walk_to(a.kept, out).x + walk_to(a.reduced, s.at).x);
+    u32 within = 0;
+    UNROLL
+    for (int i = VEC - 1; i >= 0; i--)
+        within = s.is_here(get(p.v[i])) ? i : within;
+    s.at = s.at * VEC + within;
+}
+
+/* A row that several blocks share: the last of them merges all parts, whichever it is in the same order. */
+template <class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
+{
+    S *parts = (S *)a.parts + out * a.part_out;
+    if (thread_id() == 0)
+        parts[block_id_y() * a.part_next] = s;
+    if (!last_of(a.counters + block_id(), (u32)a.n_parts))
+        return false;
+    s.start();
+    for (i32 i = (i32)thread_id(); i < a.n_parts; i += WK_REDUCE_THREADS)
+        s.merge(parts[i * a.part_next]);
+    merge_block(s);
+    return true;
 }
 
 /* 2^log_group threads share a row; a block's y is the part of the row that it folds. */
 template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const reduce_args &a)
 {
     typedef typename F::template state<acc<T>> S;
+    const int HOW = VEC > 1 && whole_packs<F>::value ? WHOLE : ALONG;
     u32 group = 1u << a.log_group, mine = thread_id() >> a.log_group, lane = thread_id() & (group - 1),
         rows = WK_REDUCE_THREADS >> a.log_group;
     i64 begin = block_id_y() * a.chunk, end = lesser(a.n, begin + a.chunk);
     for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
         i64 out = first + mine;
         bool there = out < a.outs;
-        S s = fold_row<S, T, VEC>(a, there ? out : 0, begin + lane, there ? end : 0, group);
+        S s = fold_row<HOW, S, T, VEC>(a, there ? out : 0, begin + lane, there ? end : 0, group);
         if (group > WAVE)
             merge_block(s);
         else
             merge_lanes(s, group);
-        if (!there || lane != 0)
-            continue;
-        if (a.parts)
-            ((S *)a.parts)[out * a.part_out + block_id_y() * a.part_next] = s;
-        else
+        if constexpr (HOW == WHOLE) {
+            if (there && lane == 0)
+                find_in_pack<S, T, VEC>(a, out, s);
+        }
+        if (a.parts && !gather_parts(a, out, s))
+            return;
+        if (there && lane == 0)
             finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
     }
 }
@@ -313,12 +378,6 @@ template <class S, int VEC> DEVICE void merge_rows(S *s, u32 log_across)
 template <class S, class TO, int VEC, class A>
 DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
 {
-    if (a.parts) {
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            ((S *)a.parts)[(out + i) * a.part_out + block_id_y() * a.part_next] = s[i];
-        return;
-    }
     i64 to = walk_to(a.kept, out).y;
     if (VEC > 1 && a.packed_y && a.y) {
         pack<TO, VEC> y;
@@ -331,6 +390,30 @@ DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
     UNROLL
     for (int i = 0; i < VEC; i++)
         finish<TO>(a, s[i], to + i * a.kept.y[0], count);
+}
+
+/* Columns that several blocks share: the last of them merges all parts. */
+template <class S, int VEC> DEVICE bool gather_columns(const reduce_args &a, i64 out, bool there, S *s)
+{
+    u32 row = thread_id() >> a.log_group, rows = WK_REDUCE_THREADS >> a.log_group;
+    S *parts = (S *)a.parts + out * a.part_out;
+    UNROLL
+    for (int i = 0; i < VEC; i++) {
+        if (there && row == 0)
+            parts[i * a.part_out + block_id_y() * a.part_next] = s[i];
+    }
+    if (!last_of(a.counters + block_id(), (u32)a.n_parts))
+        return false;
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        s[i].start();
+    for (i32 p = (i32)row; p < a.n_parts; p += (i32)rows) {
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            s[i].merge(parts[i * a.part_out + p * a.part_next]);
+    }
+    merge_rows<S, VEC>(s, a.log_group);
+    return true;
 }
 
 /* 2^log_group threads lie along a row, VEC columns each; the block's other threads take other rows. */
@@ -348,30 +431,13 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const 
         UNROLL
         for (int i = 0; i < VEC; i++)
             s[i].start();
-        fold_packs<false, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
+        fold_packs<ACROSS, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
                                      rows);
         merge_rows<S, VEC>(s, a.log_group);
+        if (a.parts && !gather_columns<S, VEC>(a, out, there, s))
+            return;
         if (there && row == 0)
             finish_columns<S, TO, VEC>(a, s, out, (acc<T>)a.count);
-    }
-}
-
-/* ---- parts ---- */
-
-/* 2^log_group threads merge the parts of a result. */
-template <class F, class T, class TO> DEVICE void reduce_parts(const reduce_args &a)
-{
-    typedef typename F::template state<acc<T>> S;
-    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_REDUCE_THREADS >> a.log_group;
-    for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
-        i64 out = first + (thread_id() >> a.log_group);
-        S s;
-        s.start();
-        for (i32 i = lane; i < a.n_parts && out < a.outs; i += group)
-            s.merge(((const S *)a.parts)[out * a.part_out + i * a.part_next]);
-        merge_lanes(s, group);
-        if (lane == 0 && out < a.outs)
-            finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
     }
 }
 

@@ -1,0 +1,432 @@
+/* index_lines.hip: reading from and adding to lines along dim that fit into shared memory. */
+#include "ids.h"
+#include "index.h"
+#include "index_sum.h"
+
+struct line_of {
+    i64 from, big, small, id;
+};
+
+DEVICE line_of locate_line(const lines_args &a, u32 at)
+{
+    line_of l = {0, 0, 0, 0};
+    UNROLL
+    for (int d = 0; d < WK_DIMS; d++) {
+        if (d >= a.rank)
+            break;
+        u32 rest = divide(at, a.shape[d]);
+        i64 i = at - rest * a.shape[d].d;
+        at = rest;
+        l.from += i * a.from_step[d];
+        l.big += i * a.big_step[d];
+        l.small += i * a.small_step[d];
+        l.id += i * a.id_step[d];
+    }
+    return l;
+}
+
+/* ---- a block for each line ---- */
+
+enum { NOWHERE = 0xFFFFFFFF };
+
+/* A thread's ids of a line from `base` on, as places in [first, first + width); those that lead elsewhere: NOWHERE.
+ * PAIR neighbouring ones are loaded at once. */
+template <int STEPS, int PAIR>
+DEVICE void fetch_places(const lines_args &a, i64 line, i64 base, i64 first, i64 width, u32 (*place)[PAIR])
+{
+    i64 id[STEPS][PAIR];
+    UNROLL
+    for (int s = 0; s < STEPS; s++) {
+        i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
+        i = i < a.n ? i : 0;
+        if (PAIR == 2 && a.id_bytes == -8) {
+            pack<i64, PAIR> p = load_once<PAIR>((const i64 *)a.ids + line + i);
+            UNROLL
+            for (int e = 0; e < PAIR; e++)
+                id[s][e] = p.v[e];
+        } else {
+            UNROLL
+            for (int e = 0; e < PAIR; e++)
+                id[s][e] = load_id(a.ids, a.id_bytes, line + (i + e) * a.id_along);
+        }
+    }
+    UNROLL
+    for (int s = 0; s < STEPS; s++) {
+        UNROLL
+        for (int e = 0; e < PAIR; e++) {
+            bool there = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR < a.n;
+            bool mine = there && (u64)(id[s][e] - first) < (u64)width && id[s][e] != id_padding(a.id_bytes);
+            if (there && !mine)
+                id_leads(id[s][e], a.id_bytes, a.size, a.report);
+            place[s][e] = mine ? (u32)(id[s][e] - first) : (u32)NOWHERE;
+        }
+    }
+}
+
+/* The line into shared memory, by all threads of the block. */
+template <class T, int KB> DEVICE void stage_line(const lines_args &a, const T *big, T *line)
+{
+    const int VEC = 16 / sizeof(T), EACH = KB * 64 / WK_LINE_THREADS;
+    if (!a.packed) {
+        for (i64 i = thread_id(); i < a.size; i += WK_LINE_THREADS)
+            line[i] = big[i * a.big_along];
+        return;
+    }
+    pack<T, VEC> p[EACH];
+    UNROLL
+    for (int k = 0; k < EACH; k++) {
+        int at = (k * WK_LINE_THREADS + (int)thread_id()) * VEC;
+        p[k] = load_once<VEC>(big + (at < a.size ? at : 0));
+    }
+    UNROLL
+    for (int k = 0; k < EACH; k++) {
+        int at = (k * WK_LINE_THREADS + (int)thread_id()) * VEC;
+        if (at < a.size)
+            store<VEC>(line + at, p[k]);
+    }
+}
+
+/* small from big: the line of big is read once, in order, and the elements are picked from shared memory. PAIR 2: lines
+ * of ids and of small are packed, even and aligned. */
+template <class T, int KB, int PAIR> DEVICE void lines_gather(const lines_args &a)
+{
+    const int STEPS = 4, CHUNK = STEPS * WK_LINE_THREADS * PAIR;
+    SHARED alignas(16) T line[KB * 1024 / sizeof(T)];
+    for (u32 unit = block_id(); unit < (u32)a.lines; unit += grid_blocks()) {
+        line_of l = locate_line(a, unit);
+        T *small = (T *)a.small + l.small;
+        for (i64 base = 0; base < a.n; base += CHUNK) {
+            u32 place[STEPS][PAIR];
+            fetch_places<STEPS, PAIR>(a, l.id, base, 0, a.size, place);
+            if (base == 0) {
+                stage_line<T, KB>(a, (const T *)a.big + l.big, line);
+                barrier();
+            }
+            UNROLL
+            for (int s = 0; s < STEPS; s++) {
+                i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
+                pack<T, PAIR> v = {};
+                UNROLL
+                for (int e = 0; e < PAIR; e++) {
+                    if (place[s][e] != NOWHERE)
+                        v.v[e] = line[place[s][e]];
+                }
+                if (i < a.n)
+                    store<PAIR>(small + i * a.small_along, v);
+            }
+        }
+        barrier();
+    }
+}
+
+/* ---- adding by a block ----
+ *
+ * The values of a chunk of ids are put side by side by the place they lead to, by counting; within a place they lie in
+ * whatever order they came. Two are added alike in either order; three and more are added in the order of their bits, so
+ * that the sum is the same every time. */
+
+enum { FEW = 4, MANY = 32 }; /* values of a place: sorted in registers; looked through by one thread */
+
+template <class A> struct bits_of {
+    typedef u32 type;
+};
+template <> struct bits_of<f64> {
+    typedef u64 type;
+};
+template <> struct bits_of<u64> {
+    typedef u64 type;
+};
+
+template <class K> DEVICE void put_in_order(K &a, K &b)
+{
+    K low = lesser(a, b);
+    b = greater(a, b);
+    a = low;
+}
+
+template <class A> DEVICE A sum_of_few(const A *v, u32 n)
+{
+    typedef typename bits_of<A>::type K;
+    K a = bit_cast<K>(v[0]), b = bit_cast<K>(v[1]), c = bit_cast<K>(v[2]), d = n == FEW ? bit_cast<K>(v[3]) : ~(K)0;
+    put_in_order(a, b);
+    put_in_order(c, d);
+    put_in_order(a, c);
+    put_in_order(b, d);
+    put_in_order(b, c);
+    A sum = bit_cast<A>(a) + bit_cast<A>(b) + bit_cast<A>(c);
+    return n == FEW ? sum + bit_cast<A>(d) : sum;
+}
+
+/* The next larger ones are looked for again and again. */
+template <class A> DEVICE A sum_of_more(const A *v, u32 n)
+{
+    typedef typename bits_of<A>::type K;
+    A sum = 0;
+    K last = 0;
+    for (u32 done = 0; done < n;) {
+        K best = ~(K)0;
+        u32 equal = 0;
+        for (u32 i = 0; i < n; i++) {
+            K k = bit_cast<K>(v[i]);
+            bool later = done == 0 || k > last, smaller = k < best;
+            equal = later && smaller ? 1 : equal + (later && k == best);
+            best = later && smaller ? k : best;
+        }
+        for (u32 i = 0; i < equal; i++)
+            sum += bit_cast<A>(best);
+        done += equal;
+        last = best;
+    }
+    return sum;
+}
+
+/* What all threads before this one have together. room: a number for each wave. */
+DEVICE u32 sum_before(u32 mine, u32 *room)
+{
+    u32 sum = mine, before = 0;
+    UNROLL
+    for (u32 d = 1; d < WAVE; d *= 2) {
+        u32 other = shuffle(sum, lane_id() >= d ? lane_id() - d : lane_id());
+        sum += lane_id() >= d ? other : 0;
+    }
+    if (lane_id() == WAVE - 1)
+        room[wave_id()] = sum;
+    barrier();
+    for (u32 w = 0; w < wave_id(); w++)
+        before += room[w];
+    return before + sum - mine;
+}
+
+/* The room of a block that adds. */
+template <class A, int SIZE> struct add_room {
+    u32 places[SIZE]; /* how many values a place has; then where they begin, and << 16 how many */
+    A values[WK_LINE_IDS];
+    A waves[WK_LINE_THREADS / 32];
+    u32 counts[WK_LINE_THREADS / 32];
+    u32 more[WK_LINE_IDS / FEW], n_more; /* places with more than FEW values */
+};
+
+/* The values of a chunk, those of a place side by side. */
+template <class T, int SIZE, int PAIR>
+DEVICE void sort_chunk(const lines_args &a, const line_of &l, i64 base, i64 first, i64 width, add_room<sum<T>, SIZE> &r)
+{
+    const int STEPS = 4, GROUPS = SIZE / WK_LINE_THREADS / 4;
+    u32 place[STEPS][PAIR], mine = 0;
+    pack<T, PAIR> value[STEPS];
+    pack<u32, 4> count[GROUPS];
+    fetch_places<STEPS, PAIR>(a, l.id, base, first, width, place);
+    UNROLL
+    for (int s = 0; s < STEPS; s++) {
+        i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
+        value[s] = load_once<PAIR>((const T *)a.small + l.small + (i < a.n ? i : 0) * a.small_along);
+    }
+    UNROLL
+    for (int g = 0; g < GROUPS; g++)
+        store<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4, pack<u32, 4>{});
+    barrier();
+    if (thread_id() == 0)
+        r.n_more = 0;
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++) {
+        u32 &to = place[s / PAIR][s % PAIR];
+        if (to != NOWHERE)
+            to |= atomic_next(&r.places[to]) << 16;
+    }
+    barrier();
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        count[g] = load<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4);
+        mine += count[g].v[0] + count[g].v[1] + count[g].v[2] + count[g].v[3];
+    }
+    u32 next = sum_before(mine, r.counts);
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            u32 n = count[g].v[e];
+            count[g].v[e] = next | n << 16;
+            next += n;
+        }
+        store<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4, count[g]);
+    }
+    barrier();
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++) {
+        u32 to = place[s / PAIR][s % PAIR];
+        if (to != NOWHERE)
+            r.values[(r.places[to & 0xFFFF] & 0xFFFF) + (to >> 16)] = to_sum(value[s / PAIR].v[s % PAIR]);
+    }
+    barrier();
+}
+
+/* The sum of a place with more than FEW values takes the place of the first of them: by one thread, or by all of the block
+ * together, each adding its own in order. */
+template <class T, int SIZE>
+DEVICE void sum_up_more(const lines_args &a, const line_of &l, i64 base, int chunk, i64 first, add_room<sum<T>, SIZE> &r)
+{
+    for (u32 k = thread_id(); k < r.n_more; k += WK_LINE_THREADS) {
+        u32 where = r.places[r.more[k]], n = where >> 16;
+        if (n <= MANY)
+            r.values[where & 0xFFFF] = sum_of_more(r.values + (where & 0xFFFF), n);
+    }
+    for (u32 k = 0; k < r.n_more; k++) {
+        u32 where = r.places[r.more[k]];
+        if (where >> 16 <= MANY)
+            continue;
+        sum<T> mine = 0;
+        for (i64 i = base + thread_id(); i < lesser(base + chunk, a.n); i += WK_LINE_THREADS) {
+            if (load_id(a.ids, a.id_bytes, l.id + i * a.id_along) == first + r.more[k])
+                mine += to_sum(((const T *)a.small)[l.small + i * a.small_along]);
+        }
+        mine = block_reduce<op_sum, WK_LINE_THREADS>(mine, r.waves);
+        if (thread_id() == 0)
+            r.values[where & 0xFFFF] = mine;
+    }
+    barrier();
+}
+
+/* A chunk's values onto the thread's part of the line. */
+template <class T, int SIZE>
+DEVICE void add_chunk(const lines_args &a, const line_of &l, i64 base, int chunk, i64 first, add_room<sum<T>, SIZE> &r,
+                      sum<T> (*total)[4])
+{
+    const int GROUPS = SIZE / WK_LINE_THREADS / 4;
+    UNROLL
+    for (int c = 0; c < GROUPS * 4; c++) {
+        u32 place = (c / 4 * WK_LINE_THREADS + thread_id()) * 4 + c % 4, where = r.places[place], n = where >> 16;
+        const sum<T> *v = r.values + (where & 0xFFFF);
+        if (n > FEW)
+            r.more[atomic_next(&r.n_more)] = place;
+        else if (n)
+            total[c / 4][c % 4] += n == 1 ? v[0] : n == 2 ? v[0] + v[1] : sum_of_few(v, n);
+    }
+    barrier();
+    if (r.n_more == 0)
+        return;
+    sum_up_more<T, SIZE>(a, l, base, chunk, first, r);
+    UNROLL
+    for (int c = 0; c < GROUPS * 4; c++) {
+        u32 where = r.places[(c / 4 * WK_LINE_THREADS + thread_id()) * 4 + c % 4];
+        if (where >> 16 > FEW)
+            total[c / 4][c % 4] += r.values[where & 0xFFFF];
+    }
+    barrier();
+}
+
+/* A thread's part of a line: groups of four neighbours. */
+template <class T, int GROUPS> DEVICE void fetch_part(const T *from, i64 along, bool packed, i64 width, sum<T> (*v)[4])
+{
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        i64 at = (i64)(g * WK_LINE_THREADS + thread_id()) * 4;
+        pack<T, 4> p = {};
+        if (packed && at < width)
+            p = load_once<4>(from + at);
+        UNROLL
+        for (int e = 0; e < 4 && !packed; e++) {
+            if (at + e < width)
+                p.v[e] = from[(at + e) * along];
+        }
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            v[g][e] = to_sum(p.v[e]);
+    }
+}
+
+template <class T, int GROUPS> DEVICE void store_part(T *to, i64 along, bool packed, i64 width, sum<T> (*v)[4])
+{
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        i64 at = (i64)(g * WK_LINE_THREADS + thread_id()) * 4;
+        pack<T, 4> p;
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            p.v[e] = from_sum<T>(v[g][e]);
+        if (packed && at < width)
+            store<4>(to + at, p);
+        UNROLL
+        for (int e = 0; e < 4 && !packed; e++) {
+            if (at + e < width)
+                to[(at + e) * along] = p.v[e];
+        }
+    }
+}
+
+/* A line of big, or a tile of SIZE of it, in the registers of a block. PAIR 2: lines of ids and of small are packed, even
+ * and aligned. */
+template <class T, int SIZE, int PAIR> DEVICE void lines_add(const lines_args &a)
+{
+    const int GROUPS = SIZE / WK_LINE_THREADS / 4, CHUNK = 4 * WK_LINE_THREADS * PAIR;
+    SHARED alignas(16) add_room<sum<T>, SIZE> room;
+    for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
+        u32 line = divide(unit, a.tiles);
+        i64 first = (i64)(unit - line * a.tiles.d) * SIZE, width = lesser(a.size - first, (i64)SIZE);
+        line_of l = locate_line(a, line);
+        sum<T> total[GROUPS][4];
+        fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
+                              a.from ? width : 0, total);
+        for (i64 base = 0; base < a.n; base += CHUNK) {
+            sort_chunk<T, SIZE, PAIR>(a, l, base, first, width, room);
+            add_chunk<T, SIZE>(a, l, base, CHUNK, first, room, total);
+        }
+        store_part<T, GROUPS>((T *)a.big + l.big + first * a.big_along, a.big_along, a.packed, width, total);
+    }
+}
+
+/* ---- a wave for each line: few ids ---- */
+
+/* One value of each lane is added to sums[at], where it is for this wave. Lanes that meet in one element take turns, so
+ * that values are added in the order of their lanes. */
+template <int SIZE, class A> DEVICE void add_in_turn(A *sums, u32 at, A value, bool mine)
+{
+    const int BITS = SIZE > 1024 ? 12 : 10;
+    static_assert(SIZE <= 1 << BITS, "places have more bits");
+    u32 turn = count_bits(wave_match<BITS>(at, mine) & lanes_below());
+    for (u32 t = 0; wave_ballot(mine && turn >= t); t++) {
+        if (mine && turn == t)
+            sums[at] += value;
+        wave_sync();
+    }
+}
+
+/* A wave has a line of big, or a tile of it, in shared memory and goes through the line's ids in order. */
+template <class T, int SIZE> DEVICE void index_lines(const lines_args &a)
+{
+    typedef sum<T> A;
+    const int AT_ONCE = 4;
+    SHARED A sums[SIZE];
+    for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
+        u32 line = divide(unit, a.tiles);
+        i64 first = (i64)(unit - line * a.tiles.d) * SIZE, width = lesser(a.size - first, (i64)SIZE);
+        line_of l = locate_line(a, line);
+        const T *from = (const T *)a.from + l.from + first * a.from_along, *small = (const T *)a.small + l.small;
+        T *big = (T *)a.big + l.big + first * a.big_along;
+        for (i64 k = lane_id(); k < width; k += WAVE)
+            sums[k] = a.from ? to_sum(from[k * a.from_along]) : (A)0;
+        wave_sync();
+        for (i64 base = 0; base < a.n; base += AT_ONCE * WAVE) {
+            A value[AT_ONCE];
+            u32 at[AT_ONCE];
+            bool mine[AT_ONCE];
+            UNROLL
+            for (int k = 0; k < AT_ONCE; k++) {
+                i64 i = base + k * WAVE + lane_id(), id = 0;
+                mine[k] = i < a.n;
+                if (mine[k]) {
+                    id = load_id(a.ids, a.id_bytes, l.id + i * a.id_along);
+                    mine[k] = (u64)(id - first) < (u64)width && id != id_padding(a.id_bytes);
+                    if (!mine[k])
+                        id_leads(id, a.id_bytes, a.size, a.report);
+                }
+                at[k] = (u32)(id - first);
+                value[k] = mine[k] ? to_sum(small[i * a.small_along]) : (A)0;
+            }
+            UNROLL
+            for (int k = 0; k < AT_ONCE; k++)
+                add_in_turn<SIZE>(sums, at[k], value[k], mine[k]);
+        }
+        for (i64 k = lane_id(); k < width; k += WAVE)
+            big[k * a.big_along] = from_sum<T>(sums[k]);
+        wave_sync();
+    }
+}
