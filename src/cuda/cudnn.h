@@ -85,10 +85,6 @@ typedef struct CUstream_st *cudaStream_t;
     X(cudnnStatus_t, cudnnLRNCrossChannelForward, \
       (cudnnHandle_t, cudnnLRNDescriptor_t, cudnnLRNMode_t, const void *, const cudnnTensorDescriptor_t, \
        const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
-    X(cudnnStatus_t, cudnnLRNCrossChannelBackward, \
-      (cudnnHandle_t, cudnnLRNDescriptor_t, cudnnLRNMode_t, const void *, const cudnnTensorDescriptor_t, \
-       const void *, const cudnnTensorDescriptor_t, const void *, const cudnnTensorDescriptor_t, \
-       const void *, const void *, const cudnnTensorDescriptor_t, void *)) \
     X(cudnnStatus_t, cudnnBatchNormalizationForwardTraining, \
       (cudnnHandle_t, cudnnBatchNormMode_t, const void *, const void *, const cudnnTensorDescriptor_t, \
        const void *, const cudnnTensorDescriptor_t, void *, const cudnnTensorDescriptor_t, const void *, \

@@ -308,14 +308,15 @@ static wk_status run(wk_call *c)
     return wk_cudnn_run(&d);
 }
 
-/* Each step of a decoder has other sizes, which cuDNN would set up for; wick's kernel does not. */
+/* Each step of a decoder has other sizes, which cuDNN takes a millisecond to set up for; wick's kernel does not. */
 static const char *refuse_slower(const wk_call *c)
 {
-    enum { FEW = 16 };
+    enum { FEW = 16, MUCH = 1 << 27 };
     const char *why = refuse(c);
     if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
         return why;
-    return c->in[0]->shape[2] < FEW ? "wick's kernel is faster for few queries" : NULL;
+    bool much = wk_count(c->in[1]) + wk_count(c->in[2]) >= MUCH;
+    return c->in[0]->shape[2] < FEW && !much ? "wick's kernel is faster for few queries" : NULL;
 }
 
 /* The first configurations, with kernels for the call's very sizes; their workspaces are a few bytes. */

@@ -75,6 +75,17 @@ static wk_status finish(const wk_call *c, const work *w)
     return wk_cudnn_run(&d);
 }
 
+/* Whatever the shapes. */
+static wk_status copy_packed(const wk_call *c, const wk_tensor *to, const wk_tensor *from)
+{
+    wk_gpu *g = wk_gpu_of(c->device);
+    int code = g->driver->enter(g->context);
+    if (code == 0)
+        code = g->driver->copy(wk_ptr(to), wk_ptr(from), (size_t)wk_count(to) * wk_bytes(to->dtype),
+                               WK_COPY_WITHIN, wk_gpu_stream_handle(g));
+    return code ? wk_gpu_fail(g, code, "copying statistics") : WK_OK;
+}
+
 /* cuDNN moves the running statistics where they are: copies of them. */
 static wk_status run_train(wk_call *c)
 {
@@ -88,8 +99,8 @@ static wk_status run_train(wk_call *c)
     const wk_tensor *mean = or_filled(c, c->in[3], &w, 0), *var = or_filled(c, c->in[4], &w, 1);
     if (wk_pending())
         return wk_error_status();
-    WK_TRY(wk_copy_into(w.new_mean, mean));
-    WK_TRY(wk_copy_into(w.new_var, var));
+    WK_TRY(copy_packed(c, w.new_mean, mean));
+    WK_TRY(copy_packed(c, w.new_var, var));
     w.save_mean = or_new(c, c->out[3], &w);
     w.save_invstd = or_new(c, c->out[4], &w);
     return finish(c, &w);

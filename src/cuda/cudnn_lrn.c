@@ -1,4 +1,4 @@
-/* cudnn_lrn.c: local response norm over channels, and its gradient, by cuDNN. */
+/* cudnn_lrn.c: local response norm over channels by cuDNN. Its gradient works y out again, wick's takes the one given. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
 #include "ops/norm.h"
@@ -7,7 +7,7 @@
 typedef struct {
     const wk_lrn_params *p;
     int64_t shape[4];
-    const wk_tensor *x, *y, *dy;
+    const wk_tensor *x;
     wk_tensor *out;
 } work;
 
@@ -45,11 +45,8 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
     cudnnTensorDescriptor_t t = p->tensor[0];
     const void *one = wk_cudnn_factor(w->x->dtype, true), *zero = wk_cudnn_factor(w->x->dtype, false);
     (void)workspace;
-    if (!w->dy)
-        return wk_cudnn.cudnnLRNCrossChannelForward(h, p->op, CUDNN_LRN_CROSS_CHANNEL_DIM1, one, t,
-                                                    wk_ptr(w->x), zero, t, wk_ptr(w->out));
-    return wk_cudnn.cudnnLRNCrossChannelBackward(h, p->op, CUDNN_LRN_CROSS_CHANNEL_DIM1, one, t, wk_ptr(w->y),
-                                                 t, wk_ptr(w->dy), t, wk_ptr(w->x), zero, t, wk_ptr(w->out));
+    return wk_cudnn.cudnnLRNCrossChannelForward(h, p->op, CUDNN_LRN_CROSS_CHANNEL_DIM1, one, t, wk_ptr(w->x),
+                                                zero, t, wk_ptr(w->out));
 }
 
 static wk_status run(wk_call *c)
@@ -60,9 +57,7 @@ static wk_status run(wk_call *c)
     w.shape[2] = 1;
     w.shape[3] = wk_shape_count(x->rank - 2, x->shape + 2);
     w.x = wk_tensor_packed(x);
-    w.y = c->in[1] ? wk_tensor_packed(c->in[1]) : NULL;
-    w.dy = c->in[1] ? wk_tensor_packed(c->in[2]) : NULL;
-    if (wk_pending())
+    if (!w.x)
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     wk_cudnn_key_shape(&d, 4, w.shape);
@@ -75,6 +70,5 @@ static wk_status run(wk_call *c)
 
 const wk_impl wk_cuda_impls_lrn[] = {
     {"lrn", "cudnn", run, refuse, NULL},
-    {"lrn_backward", "cudnn", run, refuse, NULL},
     {0},
 };

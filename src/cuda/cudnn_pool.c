@@ -21,7 +21,7 @@ static const char *refuse(const wk_call *c)
         return why;
     if (is_max(c) && c->in[1])
         return "cuDNN's gradient of a maximum wants y";
-    if (c->want >> 1 & 1)
+    if (is_max(c) && c->want >> 1 & 1)
         return "cuDNN's maximum has no indices";
     if (wk_pool_shapes(c, &s) != WK_OK)
         return "sizes";

@@ -5,8 +5,8 @@
  * theirs.
  *
  * With f16 and bf16 cuDNN would round gates and states at every step. They are computed in f32, on the tensor cores: tf32
- * holds every f16 and bf16, so that only the states lose bits, and only as factors. Where fast products are allowed they
- * are left to cuDNN as they are. */
+ * holds every f16 and bf16, so that only the states lose bits, and only as factors; too many for gradients of f16. Where
+ * fast products are allowed they are left to cuDNN as they are. */
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/families.h"
@@ -292,14 +292,16 @@ static wk_status run_work(work *w)
     return status;
 }
 
-static void start(wk_call *c, work *w)
+static void start(wk_call *c, work *w, bool backward)
 {
     bool half = wk_bytes(c->dtype) == 2, fast = wk_matmul_precision() == WK_PRECISION_FAST;
+    bool coarse = c->dtype == WK_BF16 || (c->dtype == WK_F16 && !backward);
     *w = (work){.call = c,
                 .p = c->params,
                 .s = wk_rnn_sizes_of(c),
                 .dtype = half && !fast ? WK_F32 : c->dtype,
-                .cores = half || (fast && c->dtype == WK_F32)};
+                .backward = backward,
+                .cores = coarse || (fast && c->dtype != WK_F64)};
     w->x = values(w, c->in[WK_RNN_X]);
     w->h0 = values(w, c->in[WK_RNN_H0]);
     w->c0 = w->p->mode == WK_LSTM ? values(w, c->in[WK_RNN_C0]) : NULL;
@@ -308,7 +310,7 @@ static void start(wk_call *c, work *w)
 static wk_status run(wk_call *c)
 {
     work w;
-    start(c, &w);
+    start(c, &w, false);
     w.y = or_new(&w, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
     w.hn = place(&w, c->out[1]);
     w.cn = place(&w, c->out[2]);
@@ -321,8 +323,7 @@ static wk_status run(wk_call *c)
 static wk_status run_backward(wk_call *c)
 {
     work w;
-    start(c, &w);
-    w.backward = true;
+    start(c, &w, true);
     w.y = or_new(&w, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
     w.dy = values(&w, c->in[WK_RNN_DY]);
     w.dhn = values(&w, c->in[WK_RNN_DHN]);

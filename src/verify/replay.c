@@ -139,8 +139,10 @@ void wk_replay_words(wk_text *text, const char *sample, wk_dtype dtype)
         bool tensor = memchr(sample, '[', n) != NULL;
         if (n > 0 && !tensor && n == name + 2 && sample[name + 1] == 'T')
             wk_text_add(text, " %.*s=%s", (int)name, sample, wk_dtype_name(dtype));
+        else if (n > 0 && strncmp(sample, "text=", 5) == 0)
+            wk_text_add(text, " text='%.*s'", (int)n - 5, sample + 5);
         else if (n > 0 && !tensor)
-            wk_text_add(text, strncmp(sample, "text=", 5) == 0 ? " '%.*s'" : " %.*s", (int)n, sample);
+            wk_text_add(text, " %.*s", (int)n, sample);
         sample += n + (sample[n] == ' ');
     }
 }

@@ -21,6 +21,7 @@ import attention
 import conv
 import copies
 import elementwise
+import fused
 import index
 import loss
 import matmul
@@ -29,7 +30,7 @@ import pool
 import reduce
 import rnn
 
-FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss]
+FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss, fused]
 
 
 def main():
