@@ -2,10 +2,12 @@
 #include "ops/act.h"
 #include "act.h"
 #include "families.h"
+#include "kernels/act_grad.h"
 #include "map.h"
 #include "wick/ops.h"
 
 static const wk_kernel kernel = WK_MAP_KERNEL("act");
+static const wk_kernel grad_kernel = {"act", "silu_mul_grad", "silu_mul_args", 256, .types = 1, .ints = 1};
 
 /* ---- elementwise ---- */
 
@@ -72,25 +74,43 @@ static wk_status run_silu_mul(wk_call *c)
     return wk_gpu_map_run(c, &m);
 }
 
-static wk_status run_silu_mul_backward(wk_call *c)
+/* The second half of the last dimension lies behind the first. */
+static void *behind(void *p, const wk_call *c)
 {
-    wk_gpu_map m = {.kernel = &kernel,
-                    .formula = "f_silu_mul_dgate",
-                    .in = {c->in[0], c->in[1], c->in[2]},
-                    .n_in = 3,
-                    .out = c->out[0]};
-    if (c->out[0])
-        WK_TRY(wk_gpu_map_run(c, &m));
-    m = (wk_gpu_map){
-        .kernel = &kernel, .formula = "f_silu_mul", .in = {c->in[0], c->in[2]}, .n_in = 2, .out = c->out[1]};
-    return c->out[1] ? wk_gpu_map_run(c, &m) : WK_OK;
+    const wk_tensor *dy = c->in[2];
+    return (char *)p + (size_t)dy->shape[dy->rank - 1] * wk_bytes(c->dtype);
 }
 
-static const char *refuse_packed(const wk_call *c) { return c->in[1] ? NULL : "gate and up in one tensor"; }
+static wk_status run_silu_mul_backward(wk_call *c)
+{
+    const wk_tensor *gate = wk_tensor_packed(c->in[0]), *dy = wk_tensor_packed(c->in[2]);
+    const wk_tensor *up = c->in[1] ? wk_tensor_packed(c->in[1]) : gate;
+    if (!gate || !dy || !up)
+        return wk_error_status();
+    bool apart = c->in[1] != NULL;
+    i64 n = apart ? wk_count(dy) : dy->shape[dy->rank - 1];
+    silu_mul_args a = {.gate = wk_ptr(gate),
+                       .up = apart ? wk_ptr(up) : behind(wk_ptr(gate), c),
+                       .dy = wk_ptr(dy),
+                       .dgate = c->out[0] ? wk_ptr(c->out[0]) : NULL,
+                       .dup = apart ? (c->out[1] ? wk_ptr(c->out[1]) : NULL) : NULL,
+                       .step = apart ? n : 2 * n};
+    if (!apart && a.dgate)
+        a.dup = behind(a.dgate, c);
+    size_t any = (size_t)a.gate | (size_t)a.up | (size_t)a.dy | (size_t)a.dgate | (size_t)a.dup;
+    int vec = (int)(16 / wk_bytes(c->dtype));
+    vec = any % 16 || n % vec ? 1 : vec;
+    a.packs = wk_count(dy) / vec;
+    a.per_row = n / vec;
+    /* Rows that follow each other (step = n) may be counted in any way. */
+    a.by_row = wk_divisor_of(a.per_row > 0 ? (a.per_row < INT32_MAX ? a.per_row : INT32_MAX) : 1);
+    return WK_LAUNCH(c, &grad_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec}),
+                     ((wk_grid){.x = wk_blocks(a.packs, 256, WK_GRID_MAX)}), a);
+}
 
 const wk_impl wk_gpu_impls_act[] = {
     {"bias_act", "kernel", run_bias_act, NULL, NULL},
     {"silu_mul", "kernel", run_silu_mul, NULL, NULL},
-    {"silu_mul_backward", "kernel", run_silu_mul_backward, refuse_packed, NULL},
+    {"silu_mul_backward", "kernel", run_silu_mul_backward, NULL, NULL},
     {0},
 };

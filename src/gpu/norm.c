@@ -244,6 +244,7 @@ const wk_impl wk_gpu_impls_norm[] = {
     {"batch_norm_train", "kernel", wk_gpu_batch_norm_train, NULL, NULL},
     {"batch_norm_infer", "kernel", wk_gpu_batch_norm_infer, NULL, NULL},
     {"batch_norm_backward", "kernel", wk_gpu_batch_norm_backward, NULL, NULL},
+    {"batch_norm_act", "kernel", wk_gpu_batch_norm_act, wk_gpu_batch_norm_act_refuse, NULL},
     {"layer_norm", "kernel", run_norm, NULL, NULL},
     {"rms_norm", "kernel", run_norm, NULL, NULL},
     {"group_norm", "kernel", run_norm, NULL, NULL},

@@ -19,6 +19,7 @@
     X(types_h, "types.h") \
     X(device_h, "device.h") \
     X(act_h, "act.h") \
+    X(act_grad_h, "act_grad.h") \
     X(attention_h, "attention.h") \
     X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \

@@ -47,6 +47,9 @@ typedef struct {
     i32 centred; /* 0: deviations from 0 */
     i32 small;   /* planes and places are below 2^30 */
     double eps;
+    /* batch_norm_act: y ends with + dy (a residual), times slope below 0, held between lo and hi. */
+    i32 ends;
+    double slope, lo, hi;
 } norm_planes_args;
 
 /* Sums of [rows, columns] down the columns. */
