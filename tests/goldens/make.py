@@ -26,10 +26,11 @@ import loss
 import matmul
 import norm
 import pool
+import quant
 import reduce
 import rnn
 
-FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss]
+FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss, quant]
 
 
 def main():

@@ -25,8 +25,11 @@ TYPES = {"f32": (0, 1, 4), "f16": (1, 1, 2), "q4_0": (2, 32, 18), "q8_0": (8, 32
          "q6_k": (14, 256, 210)}
 
 
+REAL = np.float32  # what weights are computed in
+
+
 def f16(blocks, at):
-    return blocks[:, at:at + 2].copy().view(np.float16).astype(np.float32)
+    return blocks[:, at:at + 2].copy().view(np.float16).astype(REAL)
 
 
 def read_q4_0(b):
@@ -62,16 +65,21 @@ READERS = {"q4_0": read_q4_0, "q8_0": read_q8_0, "q4_k": read_q4_k, "q6_k": read
 SCALES = {"q4_0": [(0, 8)], "q8_0": [(0, 128)], "q4_k": [(0, 945), (2, 63)], "q6_k": [(208, 4096)]}
 
 
+def random_blocks(rng, n, kind, size):
+    """n blocks of weights of about that size."""
+    b = rng.integers(0, 256, (n, TYPES[kind][2]), np.uint8)
+    for at, most in SCALES[kind]:
+        d = rng.uniform(1, 2, n) * rng.choice([-1, 1], n) * size * 2 / most
+        b[:, at:at + 2] = d.astype(np.float16).view(np.uint8).reshape(-1, 2)
+    return b
+
+
 def random_weights(rng, shape, kind, size):
     """Bytes of the type, and the numbers they stand for."""
     if kind in ("f32", "f16"):
         w = rng.normal(0, size, shape).astype(np.float32 if kind == "f32" else np.float16)
         return w.tobytes(), w.astype(np.float32)
-    _, block, width = TYPES[kind]
-    b = rng.integers(0, 256, (int(np.prod(shape)) // block, width), np.uint8)
-    for at, most in SCALES[kind]:
-        d = rng.uniform(1, 2, len(b)) * rng.choice([-1, 1], len(b)) * size * 2 / most
-        b[:, at:at + 2] = d.astype(np.float16).view(np.uint8).reshape(-1, 2)
+    b = random_blocks(rng, int(np.prod(shape)) // TYPES[kind][1], kind, size)
     w = READERS[kind](b).reshape(shape)
     try:
         from gguf import GGMLQuantizationType, quants
