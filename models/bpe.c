@@ -167,14 +167,20 @@ static bool grow_merges(wm_bpe *b)
     return true;
 }
 
-bool wm_bpe_add_merge(wm_bpe *b, uint32_t left, uint32_t right, uint32_t token)
+bool wm_bpe_add_ranked(wm_bpe *b, uint32_t left, uint32_t right, uint32_t token, uint32_t rank)
 {
     uint64_t pair = (uint64_t)left << 32 | right;
     if (b->n_merges * 2 >= b->merge_slots && !grow_merges(b))
         return false;
     /* The last of equal pairs counts, as in the reference. */
-    *merge_slot(b, pair) = (merge){pair, (uint32_t)b->n_merges++, token};
+    *merge_slot(b, pair) = (merge){pair, rank, token};
+    b->n_merges++;
     return true;
+}
+
+bool wm_bpe_add_merge(wm_bpe *b, uint32_t left, uint32_t right, uint32_t token)
+{
+    return wm_bpe_add_ranked(b, left, right, token, (uint32_t)b->n_merges);
 }
 
 /* ---- lists and heaps ---- */

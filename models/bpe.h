@@ -17,6 +17,8 @@ void wm_bpe_free(wm_bpe *b);
 bool wm_bpe_add_token(wm_bpe *b, uint32_t id, const char *text, size_t size);
 /* The pair becomes the token; the first added has the best rank. */
 bool wm_bpe_add_merge(wm_bpe *b, uint32_t left, uint32_t right, uint32_t token);
+/* The same with a rank, the least the best; of pairs of one rank the first in the text is merged first. */
+bool wm_bpe_add_ranked(wm_bpe *b, uint32_t left, uint32_t right, uint32_t token, uint32_t rank);
 /* WM_NO_TOKEN when there is none. */
 uint32_t wm_bpe_find(const wm_bpe *b, const char *text, size_t size);
 /* One more than the largest token. */

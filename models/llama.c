@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "error.h"
+#include "gguf.h"
 #include "llama_int.h"
 
 /* Where weights come from while a model is put together. */
@@ -32,6 +33,16 @@ static wk_tensor *get(loader *l, const char *name, int rank, const int64_t *shap
         return NULL;
     return l->weights ? wm_weights_get(l->weights, name, l->m->dtype, rank, shape)
                       : random_tensor(l, rank, shape);
+}
+
+/* A matrix, which may be quantised. */
+static wk_tensor *get_matrix(loader *l, const char *name, int64_t rows, int64_t columns, wk_qformat *format)
+{
+    *format = WK_QFORMAT_COUNT;
+    if (wm_error_status() != WK_OK)
+        return NULL;
+    return l->weights ? wm_weights_matrix(l->weights, name, l->m->dtype, rows, columns, format)
+                      : random_tensor(l, 2, (int64_t[]){rows, columns});
 }
 
 enum { NAME = 96 };
@@ -85,20 +96,31 @@ static wk_tensor *get_merged(loader *l, int64_t layer, const joint_spec *s, cons
     return all;
 }
 
+static bool is_quantised(const loader *l, int64_t layer, const joint_spec *s)
+{
+    char name[NAME];
+    bool any = false;
+    for (int i = 0; i < s->n && l->weights; i++)
+        any |=
+            wm_weights_format(l->weights, layer_name(layer, s->part[i], "weight", name)) != WK_QFORMAT_COUNT;
+    return any;
+}
+
 static void get_joint(loader *l, int64_t layer, const joint_spec *s, wm_joint *j)
 {
     char name[NAME];
     j->n = s->n;
     memcpy(j->out, s->out, sizeof j->out);
-    j->merged = l->m->gpu || !l->weights;
+    j->merged = (l->m->gpu || !l->weights) && !is_quantised(l, layer, s);
     if (j->merged) {
+        j->format[0] = WK_QFORMAT_COUNT;
         j->weight[0] = get_merged(l, layer, s, "weight", 2);
         j->bias[0] = s->bias ? get_merged(l, layer, s, "bias", 1) : NULL;
         return;
     }
     for (int i = 0; i < s->n; i++) {
         j->weight[i] =
-            get(l, layer_name(layer, s->part[i], "weight", name), 2, (int64_t[]){s->out[i], s->in});
+            get_matrix(l, layer_name(layer, s->part[i], "weight", name), s->out[i], s->in, &j->format[i]);
         j->bias[i] = s->bias ? get(l, layer_name(layer, s->part[i], "bias", name), 1, &s->out[i]) : NULL;
     }
 }
@@ -136,12 +158,13 @@ static void load_all(loader *l)
 {
     wm_llama *m = l->m;
     const wm_llama_config *c = &m->config;
-    int64_t table[] = {c->vocab, c->hidden};
-    m->embedding = get(l, "model.embed_tokens.weight", 2, table);
+    m->embedding = get_matrix(l, "model.embed_tokens.weight", c->vocab, c->hidden, &m->embedding_format);
     for (int64_t i = 0; i < c->layers && wm_error_status() == WK_OK; i++)
         load_layer(l, i, &m->layers[i]);
     m->norm = get(l, "model.norm.weight", 1, &c->hidden);
-    m->head = c->tied ? wk_retain(m->embedding) : get(l, "lm_head.weight", 2, table);
+    m->head_format = m->embedding_format;
+    m->head = c->tied ? wk_retain(m->embedding)
+                      : get_matrix(l, "lm_head.weight", c->vocab, c->hidden, &m->head_format);
 }
 
 static wm_llama *make(const wm_llama_config *c, wm_weights *weights, wk_device *device, wk_dtype dtype,
@@ -182,9 +205,11 @@ wm_llama *wm_llama_random(const wm_llama_config *c, wk_device *device, wk_dtype 
 wm_llama *wm_llama_load(const char *folder, wk_device *device, wk_dtype dtype, const wm_progress *progress)
 {
     wm_llama_config c;
-    if (!wm_llama_read_config(folder, &c))
+    bool gguf = wm_is_gguf(folder);
+    if (!(gguf ? wm_gguf_read_config(folder, &c) : wm_llama_read_config(folder, &c)))
         return NULL;
-    wm_weights *weights = wm_weights_open(folder, device, progress);
+    wm_weights *weights = gguf ? wm_weights_over(folder, wm_gguf_source(folder), device, progress)
+                               : wm_weights_open(folder, device, progress);
     wm_llama *m = weights ? wm_llama_from(&c, weights, device, dtype) : NULL;
     wm_weights_close(weights);
     return m;
@@ -216,23 +241,28 @@ const wm_llama_config *wm_llama_config_of(const wm_llama *m) { return &m->config
 wk_device *wm_llama_device(const wm_llama *m) { return m->device; }
 wk_dtype wm_llama_dtype(const wm_llama *m) { return m->dtype; }
 
-static int64_t joint_count(const wm_joint *j)
+static int64_t bytes_of(const wk_tensor *t)
+{
+    return t ? wk_count(t) * (int64_t)wk_dtype_size(wk_dtype_of(t)) : 0;
+}
+
+static int64_t joint_bytes(const wm_joint *j)
 {
     int64_t n = 0;
     for (int i = 0; i < WM_JOINT; i++)
-        n += (j->weight[i] ? wk_count(j->weight[i]) : 0) + (j->bias[i] ? wk_count(j->bias[i]) : 0);
+        n += bytes_of(j->weight[i]) + bytes_of(j->bias[i]);
     return n;
 }
 
 int64_t wm_llama_bytes(const wm_llama *m, int64_t *per_token)
 {
-    int64_t n = wk_count(m->norm) + wk_count(m->head), size = (int64_t)wk_dtype_size(m->dtype);
+    int64_t n = bytes_of(m->norm) + bytes_of(m->head);
     for (int64_t i = 0; i < m->config.layers; i++) {
         const wm_llama_layer *l = &m->layers[i];
-        n += wk_count(l->attn_norm) + wk_count(l->mlp_norm) + joint_count(&l->qkv) + joint_count(&l->out) +
-             joint_count(&l->gate_up) + joint_count(&l->down);
+        n += bytes_of(l->attn_norm) + bytes_of(l->mlp_norm) + joint_bytes(&l->qkv) + joint_bytes(&l->out) +
+             joint_bytes(&l->gate_up) + joint_bytes(&l->down);
     }
     if (per_token)
-        *per_token = n * size;
-    return (n + (m->head == m->embedding ? 0 : wk_count(m->embedding))) * size;
+        *per_token = n;
+    return n + (m->head == m->embedding ? 0 : bytes_of(m->embedding));
 }

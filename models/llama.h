@@ -14,12 +14,14 @@
 
 enum { WM_MAX_STOPS = 16 };
 
-typedef enum { WM_ROPE_PLAIN, WM_ROPE_LINEAR, WM_ROPE_LLAMA3 } wm_rope_kind;
+typedef enum { WM_ROPE_PLAIN, WM_ROPE_LINEAR, WM_ROPE_LLAMA3, WM_ROPE_FACTORS } wm_rope_kind;
+enum { WM_MAX_FACTORS = 256 };
 
 typedef struct {
     wm_rope_kind kind;
     double theta, factor;
     double low_freq, high_freq, original_context; /* llama3 */
+    float factors[WM_MAX_FACTORS];                /* by which each frequency is divided */
 } wm_rope;
 
 typedef struct {
@@ -42,7 +44,7 @@ bool wm_llama_named_config(const char *name, wm_llama_config *c);
 
 typedef struct wm_llama wm_llama;
 
-/* Loads config.json and the weights; dtype WK_DTYPE_COUNT takes the files'. progress may be NULL. NULL with an error. */
+/* Loads config.json and the weights, or a GGUF file, whose quantised weights stay so; dtype WK_DTYPE_COUNT takes the files'. progress may be NULL. NULL with an error. */
 wm_llama *wm_llama_load(const char *folder, wk_device *device, wk_dtype dtype, const wm_progress *progress);
 /* The same with weights from elsewhere, under the names of Hugging Face. */
 wm_llama *wm_llama_from(const wm_llama_config *c, wm_weights *weights, wk_device *device, wk_dtype dtype);

@@ -9,6 +9,7 @@
 enum { WM_JOINT = 3 };
 typedef struct {
     wk_tensor *weight[WM_JOINT], *bias[WM_JOINT]; /* bias: NULL for none */
+    wk_qformat format[WM_JOINT];                  /* of weights in blocks; WK_QFORMAT_COUNT: floats */
     int64_t out[WM_JOINT];                        /* rows of each */
     int n;
     bool merged; /* weight[0] has all rows */
@@ -26,6 +27,7 @@ struct wm_llama {
     wk_dtype dtype;
     bool gpu;
     wk_tensor *embedding, *norm, *head; /* head is embedding where they are tied */
+    wk_qformat embedding_format, head_format;
     wm_llama_layer *layers;
 };
 

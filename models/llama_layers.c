@@ -1,12 +1,20 @@
 /* llama_layers.c: one pass of tokens through the layers of a Llama-like model. */
 #include "llama_layers.h"
 
+/* A linear layer with weights of either kind. */
+static wk_tensor *linear(const wk_tensor *x, const wk_tensor *weight, wk_qformat format,
+                         const wk_tensor *bias)
+{
+    return format == WK_QFORMAT_COUNT ? wk_linear(x, weight, bias, WK_ACT_NONE)
+                                      : wk_qlinear(x, weight, bias, format, WK_ACT_NONE);
+}
+
 /* The layers' results for x, views on one where they are merged. */
 static void apply(const wm_joint *j, const wk_tensor *x, wk_tensor **y)
 {
     if (!j->merged) {
         for (int i = 0; i < j->n; i++)
-            y[i] = wk_linear(x, j->weight[i], j->bias[i], WK_ACT_NONE);
+            y[i] = linear(x, j->weight[i], j->format[i], j->bias[i]);
         return;
     }
     wk_tensor *all = wk_linear(x, j->weight[0], j->bias[0], WK_ACT_NONE);
@@ -104,7 +112,9 @@ wk_tensor *wm_llama_run(const wm_pass *p, const wk_tensor *ids)
     const wm_llama *m = p->model;
     const wm_llama_config *c = &m->config;
     wk_scope_begin();
-    wk_tensor *x = wk_index_select(m->embedding, ids, 0);
+    wk_tensor *x = m->embedding_format == WK_QFORMAT_COUNT
+                       ? wk_index_select(m->embedding, ids, 0)
+                       : wk_qembedding(m->embedding, ids, m->embedding_format, m->dtype);
     stream s = {.sum = wk_retain(wk_reshape(x, 3, (int64_t[]){p->rows, p->n, c->hidden}))};
     for (int64_t i = 0; i < c->layers; i++) {
         if (p->watch)
@@ -122,7 +132,7 @@ wk_tensor *wm_llama_run(const wm_pass *p, const wk_tensor *ids)
 
 wk_tensor *wm_llama_head(const wm_llama *m, const wk_tensor *hidden, wk_tensor **best)
 {
-    wk_tensor *logits = wk_linear(hidden, m->head, NULL, WK_ACT_NONE);
+    wk_tensor *logits = linear(hidden, m->head, m->head_format, NULL);
     if (best)
         *best = wk_argmax(logits, -1, 0);
     return m->dtype == WK_F32 ? logits : wk_cast(logits, WK_F32);

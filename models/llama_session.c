@@ -32,8 +32,10 @@ struct wm_llama_session {
 /* ---- rotary angles ---- */
 
 /* Llama 3 stretches long waves, leaves short ones, and goes from one to the other in between. */
-static double scaled_frequency(const wm_rope *r, double f)
+static double scaled_frequency(const wm_rope *r, int64_t i, double f)
 {
+    if (r->kind == WM_ROPE_FACTORS)
+        return f / r->factors[i];
     if (r->kind == WM_ROPE_LINEAR)
         return f / r->factor;
     if (r->kind == WM_ROPE_PLAIN)
@@ -57,7 +59,7 @@ static bool make_angles(wm_llama_session *s)
     float *cosines = malloc(n * sizeof *cosines), *sines = malloc(n * sizeof *sines);
     for (int64_t i = 0; cosines && sines && i < half; i++) {
         float f =
-            (float)scaled_frequency(&c->rope, pow(c->rope.theta, -(double)(2 * i) / (double)c->head_dim));
+            (float)scaled_frequency(&c->rope, i, pow(c->rope.theta, -(double)(2 * i) / (double)c->head_dim));
         for (int64_t t = 0; t < s->capacity; t++) {
             float angle = (float)t * f;
             cosines[t * half + i] = cosf(angle);

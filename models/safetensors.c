@@ -2,8 +2,6 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "config.h"
 #include "error.h"
 #include "file.h"
@@ -50,18 +48,6 @@ static wk_tensor *tensor(wm_source *s, int64_t i)
     return wk_safetensors_tensor(p->file, i - p->first);
 }
 
-/* Whole pages inside the tensor go; if they are asked for again the file has them. */
-static void copied(wm_source *s, const wk_tensor *t)
-{
-    (void)s;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)wk_data(t);
-    uintptr_t end = begin + (uintptr_t)wk_count(t) * wk_dtype_size(wk_dtype_of(t));
-    begin = (begin + page - 1) / page * page;
-    end = end / page * page;
-    if (begin < end)
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
 static void close_files(wm_source *s)
 {
     files *f = (files *)s;
@@ -96,7 +82,7 @@ wm_source *wm_safetensors_source(int n, char *const *paths)
         free(parts);
         return NULL;
     }
-    *f = (files){.base = {0, find, where, tensor, copied, close_files}, .parts = parts};
+    *f = (files){.base = {0, find, where, tensor, wm_pages_copied, close_files, NULL}, .parts = parts};
     for (int i = 0; i < n; i++) {
         if (!open_part(f, paths[i])) {
             close_files(&f->base);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "config.h"
 #include "error.h"
+#include "gguf.h"
 #include "tokenizer_int.h"
 #include "unicode.h"
 
@@ -235,8 +236,8 @@ int wm_alphabet_byte(uint32_t c)
     return -1;
 }
 
-/* A token's text as the encoder sees it, in place; returns its length. Text outside of the alphabet stays. */
-static size_t to_bytes(const wm_tokenizer *t, char *text, size_t size)
+/* Text outside of the alphabet stays. */
+size_t wm_token_bytes(const wm_tokenizer *t, char *text, size_t size)
 {
     size_t n = 0;
     if (!t->byte_level)
@@ -273,7 +274,7 @@ static bool fill(const wm_tokenizer *t, buffer *b, wk_json_raw raw, bool more)
         b->text = text;
         b->room = room;
     }
-    b->size = at + to_bytes(t, b->text + at, wk_json_unescape(raw, b->text + at));
+    b->size = at + wm_token_bytes(t, b->text + at, wk_json_unescape(raw, b->text + at));
     return true;
 }
 
@@ -344,7 +345,7 @@ static bool read_merges(wm_tokenizer *t, wk_json merges, buffer *b)
     return true;
 }
 
-static void find_bytes(wm_tokenizer *t)
+void wm_find_bytes(wm_tokenizer *t)
 {
     for (int i = 0; i < WM_BYTES; i++) {
         char name[8] = {(char)i};
@@ -377,7 +378,7 @@ static bool read_model(wm_tokenizer *t, wk_json at)
     if (unknown)
         t->unknown = wm_bpe_find(t->bpe, unknown, strlen(unknown));
     free(unknown);
-    find_bytes(t);
+    wm_find_bytes(t);
     return fine;
 }
 
@@ -452,6 +453,8 @@ static bool read_tokenizer(wm_tokenizer *t, const wm_config *c)
 
 wm_tokenizer *wm_tokenizer_open(const char *folder)
 {
+    if (wm_is_gguf(folder))
+        return wm_gguf_tokenizer(folder);
     wm_tokenizer *t = calloc(1, sizeof *t);
     wm_config *c = wm_config_open(folder, "tokenizer.json");
     bool fine = t && c;

@@ -7,7 +7,7 @@
 
 typedef struct wm_tokenizer wm_tokenizer;
 
-/* Reads folder/tokenizer.json. NULL with an error (error.h) that names what in it is not known. */
+/* Reads folder/tokenizer.json, or what a GGUF file has of one. NULL with an error (error.h) that names what in it is not known. */
 wm_tokenizer *wm_tokenizer_open(const char *folder);
 /* NULL is fine. */
 void wm_tokenizer_close(wm_tokenizer *t);

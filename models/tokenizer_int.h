@@ -49,6 +49,10 @@ struct wm_tokenizer {
 
 /* The byte that a letter of the byte-level alphabet stands for; -1 for any other letter. */
 int wm_alphabet_byte(uint32_t c);
+/* A token's text as the encoder sees it, in place; returns its length. */
+size_t wm_token_bytes(const wm_tokenizer *t, char *text, size_t size);
+/* Looks up the tokens of single bytes, once the vocabulary is there. */
+void wm_find_bytes(wm_tokenizer *t);
 /* A text through the steps, a new string; NULL when memory is short. */
 char *wm_normalize(const wm_tokenizer *t, const char *text, size_t size, size_t *result);
 

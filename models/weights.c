@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "error.h"
 
 struct wm_weights {
@@ -55,6 +57,24 @@ int64_t wm_weights_dim(const wm_weights *w, const char *name, int dim)
     return size;
 }
 
+wk_qformat wm_weights_format(const wm_weights *w, const char *name)
+{
+    int64_t i = w->source->format ? w->source->find(w->source, name) : -1;
+    return i < 0 ? WK_QFORMAT_COUNT : w->source->format(w->source, i);
+}
+
+/* Whole pages inside the tensor. */
+void wm_pages_copied(wm_source *s, const wk_tensor *t)
+{
+    (void)s;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)wk_data(t);
+    uintptr_t end = begin + (uintptr_t)wk_count(t) * wk_dtype_size(wk_dtype_of(t));
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 /* ---- checks ---- */
 
 enum { SHAPE_TEXT = 160 };
@@ -81,11 +101,11 @@ static bool shape_fits(const wk_tensor *t, int rank, const int64_t *shape)
 
 static bool is_float(wk_dtype d) { return d == WK_F32 || d == WK_F16 || d == WK_BF16 || d == WK_F64; }
 
-static bool check_tensor(const char *file, const char *name, const wk_tensor *t, int rank,
+static bool check_tensor(const char *file, const char *name, const wk_tensor *t, bool blocks, int rank,
                          const int64_t *shape)
 {
     char want[SHAPE_TEXT], got[SHAPE_TEXT];
-    if (!is_float(wk_dtype_of(t)))
+    if (!blocks && !is_float(wk_dtype_of(t)))
         wm_fail(WK_ERR_DTYPE, "%s: tensor '%s': expected a float dtype, got %s", file, name,
                 wk_dtype_name(wk_dtype_of(t)));
     else if (!shape_fits(t, rank, shape))
@@ -98,8 +118,9 @@ static bool check_tensor(const char *file, const char *name, const wk_tensor *t,
 
 /* ---- loading ---- */
 
-/* The tensor as it is in its file, checked; *from is its number. */
-static wk_tensor *find_tensor(wm_weights *w, const char *name, int rank, const int64_t *shape, int64_t *from)
+/* The tensor as it is in its file, checked; *from is its number. blocks: it is quantised, and to be. */
+static wk_tensor *find_tensor(wm_weights *w, const char *name, bool blocks, int rank, const int64_t *shape,
+                              int64_t *from)
 {
     if (wm_error_status() != WK_OK)
         return NULL;
@@ -117,7 +138,7 @@ static wk_tensor *find_tensor(wm_weights *w, const char *name, int rank, const i
         wm_fail(WK_ERR_IO, "%s: tensor '%s'", w->source->where(w->source, *from), name);
         return NULL;
     }
-    if (check_tensor(w->source->where(w->source, *from), name, t, rank, shape))
+    if (check_tensor(w->source->where(w->source, *from), name, t, blocks, rank, shape))
         return t;
     wk_drop(t);
     return NULL;
@@ -153,10 +174,11 @@ static bool copy_rows(wm_weights *w, wk_tensor *t, wk_tensor *dst)
     return wk_error_status() == WK_OK;
 }
 
-wk_tensor *wm_weights_get(wm_weights *w, const char *name, wk_dtype dtype, int rank, const int64_t *shape)
+static wk_tensor *load(wm_weights *w, const char *name, bool blocks, wk_dtype dtype, int rank,
+                       const int64_t *shape)
 {
     int64_t from;
-    wk_tensor *t = find_tensor(w, name, rank, shape, &from);
+    wk_tensor *t = find_tensor(w, name, blocks, rank, shape, &from);
     if (!t || (wk_device_of(t) == w->device && wk_dtype_of(t) == dtype))
         return t;
     wk_tensor *x = wk_empty(w->device, dtype, wk_rank(t), wk_shape(t));
@@ -169,10 +191,32 @@ wk_tensor *wm_weights_get(wm_weights *w, const char *name, wk_dtype dtype, int r
     return x;
 }
 
+wk_tensor *wm_weights_get(wm_weights *w, const char *name, wk_dtype dtype, int rank, const int64_t *shape)
+{
+    return load(w, name, false, dtype, rank, shape);
+}
+
+wk_tensor *wm_weights_matrix(wm_weights *w, const char *name, wk_dtype dtype, int64_t rows, int64_t columns,
+                             wk_qformat *format)
+{
+    int64_t shape[] = {rows, columns};
+    *format = wm_weights_format(w, name);
+    if (*format == WK_QFORMAT_COUNT)
+        return load(w, name, false, dtype, 2, shape);
+    shape[1] = wk_qrow_bytes(*format, columns);
+    if (shape[1] < 0) {
+        wm_fail(WK_ERR_SHAPE,
+                "%s: tensor '%s': expected %lld columns to be a multiple of %d, the block of %s", w->name,
+                name, (long long)columns, wk_qformat_block(*format), wk_qformat_name(*format));
+        return NULL;
+    }
+    return load(w, name, true, WK_U8, 2, shape);
+}
+
 bool wm_weights_into(wm_weights *w, const char *name, wk_tensor *dst)
 {
     int64_t from;
-    wk_tensor *t = find_tensor(w, name, wk_rank(dst), wk_shape(dst), &from);
+    wk_tensor *t = find_tensor(w, name, false, wk_rank(dst), wk_shape(dst), &from);
     if (!t)
         return false;
     bool copied = copy_rows(w, t, dst);

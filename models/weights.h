@@ -22,6 +22,8 @@ struct wm_source {
     /* A tensor of that source has been copied: what of it is cached may go. */
     void (*copied)(wm_source *s, const wk_tensor *t);
     void (*close)(wm_source *s);
+    /* How tensor i is quantised; WK_QFORMAT_COUNT: it is not. NULL: none is. */
+    wk_qformat (*format)(const wm_source *s, int64_t i);
 };
 
 /* Told of each tensor as it is loaded; false stops the loading. */
@@ -49,6 +51,16 @@ int64_t wm_weights_dim(const wm_weights *w, const char *name, int dim);
 wk_tensor *wm_weights_get(wm_weights *w, const char *name, wk_dtype dtype, int rank, const int64_t *shape);
 /* The same into a part of a larger tensor, of dst's shape and dtype. */
 bool wm_weights_into(wm_weights *w, const char *name, wk_tensor *dst);
+
+/* How a tensor is quantised; WK_QFORMAT_COUNT where it is not, or is not there. */
+wk_qformat wm_weights_format(const wm_weights *w, const char *name);
+/* A matrix [rows, columns] on the device: its blocks, as wk_qlinear takes them, where it is quantised, else floats of the
+ * dtype. *format says which. */
+wk_tensor *wm_weights_matrix(wm_weights *w, const char *name, wk_dtype dtype, int64_t rows, int64_t columns,
+                             wk_qformat *format);
+
+/* What a source over a memory map does when a tensor has been copied: its pages go; the file has them still. */
+void wm_pages_copied(wm_source *s, const wk_tensor *t);
 
 /* The source of safetensors files; paths are copied. NULL with an error. */
 wm_source *wm_safetensors_source(int n, char *const *paths);

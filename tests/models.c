@@ -6,14 +6,15 @@
 #include "generate.h"
 #include "test.h"
 
-static const char *const names[] = {"llama3", "llama2", "mistral", "qwen2", "qwen3"};
+static const char *const names[] = {"llama3",   "llama2",    "mistral",   "qwen2",     "qwen3",
+                                    "gguf-f16", "gguf-q4_0", "gguf-q8_0", "gguf-q4_k", "gguf-q6_k"};
 enum { MAX_IDS = 64, MAX_VOCAB = 512 };
 
 /* One model and what is known about it. */
 typedef struct {
     const char *name;
     wk_device *device;
-    char folder[512];
+    char path[600];
     wk_safetensors *reference;
     uint32_t ids[MAX_IDS], generated[MAX_IDS];
     int64_t n, new;
@@ -173,7 +174,7 @@ static void check_memory(subject *t)
 static void check_dtype(subject *t, wk_dtype dtype, double tolerance)
 {
     t->tolerance = tolerance;
-    t->model = wm_llama_load(t->folder, t->device, dtype, NULL);
+    t->model = wm_llama_load(t->path, t->device, dtype, NULL);
     if (!test_check(t->model != NULL, __FILE__, __LINE__, "%s: %s", t->name, wm_error())) {
         wm_error_clear();
         return;
@@ -194,9 +195,10 @@ static void check_dtype(subject *t, wk_dtype dtype, double tolerance)
 static void check_model(const char *name, wk_device *device)
 {
     subject t = {.name = name, .device = device};
+    bool gguf = strncmp(name, "gguf-", 5) == 0;
     char path[600];
-    snprintf(t.folder, sizeof t.folder, "%s/%s", MODELS, name);
-    snprintf(path, sizeof path, "%s/reference.safetensors", t.folder);
+    snprintf(t.path, sizeof t.path, gguf ? "%s/%s/model.gguf" : "%s/%s", MODELS, name);
+    snprintf(path, sizeof path, "%s/%s/reference.safetensors", MODELS, name);
     wk_scope_begin();
     t.reference = wk_safetensors_open(path);
     if (CHECK(t.reference != NULL)) {

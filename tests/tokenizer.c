@@ -8,7 +8,8 @@
 #include "tokenizer.h"
 #include "unicode.h"
 
-static const char *const names[] = {"llama3", "llama2", "mistral", "qwen2", "qwen3"};
+static const char *const names[] = {"llama3",   "llama2",    "mistral",   "qwen2",     "qwen3",
+                                    "gguf-f16", "gguf-q4_0", "gguf-q8_0", "gguf-q4_k", "gguf-q6_k"};
 
 /* A case of tokens.json. */
 typedef struct {
@@ -115,9 +116,10 @@ static void check_model(const char *name)
 {
     static token_case c;
     wm_map map;
-    char folder[512];
+    char folder[512], file[600];
     snprintf(folder, sizeof folder, "%s/%s", MODELS, name);
-    wm_tokenizer *t = wm_tokenizer_open(folder);
+    snprintf(file, sizeof file, "%s/model.gguf", folder);
+    wm_tokenizer *t = wm_tokenizer_open(wm_file_exists(file) ? file : folder);
     char *path = wm_path(folder, "tokens.json");
     if (CHECK(t != NULL) && CHECK(wm_map_open(&map, path))) {
         wk_json j = wk_json_start(map.data, map.size);

@@ -27,10 +27,11 @@ import loss
 import matmul
 import norm
 import pool
+import quant
 import reduce
 import rnn
 
-FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss, fused]
+FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss, fused, quant]
 
 
 def main():
