@@ -360,18 +360,27 @@ static wk_status convolve(const wk_call *c, work *w)
     return wk_cudnn_run(&d);
 }
 
-/* With the bias in the graph where cuDNN is fast at that, else behind it. */
-static wk_status convolve_with_bias(const wk_call *c, work *w, bool *added)
+static bool has_bias(const wk_call *c, const work *w) { return w->g.role == WK_CONV_FORWARD && c->in[2]; }
+
+/* Whether cuDNN is fast with the bias in the graph. */
+static bool takes_bias(const wk_call *c, const work *w)
 {
-    const wk_tensor *bias = w->g.role == WK_CONV_FORWARD && c->in[2] ? wk_tensor_packed(c->in[2]) : NULL;
-    *added = bias && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
-    w->bias = *added;
-    w->data[T_BIAS] = *added ? wk_ptr(bias) : NULL;
-    wk_status status = wk_pending() ? wk_error_status() : convolve(c, w);
+    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+}
+
+/* With the bias in the graph, or without it where there is none for that. */
+static wk_status convolve_with_bias(const wk_call *c, work *w)
+{
+    const wk_tensor *bias = takes_bias(c, w) ? wk_tensor_packed(c->in[2]) : NULL;
+    if (wk_pending())
+        return wk_error_status();
+    w->bias = bias != NULL;
+    w->data[T_BIAS] = bias ? wk_ptr(bias) : NULL;
+    wk_status status = convolve(c, w);
     if (status != WK_ERR_UNSUPPORTED || !w->bias || w->relu)
         return status;
     wk_error_clear();
-    w->bias = *added = false;
+    w->bias = false;
     return convolve(c, w);
 }
 
@@ -379,19 +388,18 @@ static wk_status run_ending(wk_call *c, bool relu)
 {
     work w;
     wk_tensor result;
-    bool added;
     int made;
     WK_TRY(start(c, &w, c->variant));
     WK_TRY(find_data(c, &w, &made));
     WK_TRY(place_result(c, &w, &result));
     w.data[made] = wk_ptr(&result);
     w.relu = relu;
-    WK_TRY(convolve_with_bias(c, &w, &added));
+    WK_TRY(convolve_with_bias(c, &w));
     if (w.data[made] != wk_ptr(c->out[0])) {
         wk_tensor back = with_channels_last(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
-    return w.g.role == WK_CONV_FORWARD && c->in[2] && !added ? wk_conv_add_bias(c) : WK_OK;
+    return has_bias(c, &w) && !w.bias ? wk_conv_add_bias(c) : WK_OK;
 }
 
 static wk_status run(wk_call *c) { return run_ending(c, false); }
@@ -446,6 +454,7 @@ int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, i
         if (start(c, &s.w, variant_of(last, 0)) != WK_OK)
             break;
         s.w.number = 0;
+        s.w.bias = takes_bias(c, &s.w);
         wk_cudnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
         fill_key(&d, &s.w);
         wk_cudnn_key_add(&d, -1); /* no plan that runs */
