@@ -47,6 +47,16 @@
      0, \
      false},
 
+#define SDPA_BACKWARD(name, q, kv, row, more, flops) \
+    {"sdpa_backward." name ".bf16", \
+     "sdpa_backward", \
+     "q=T[" q "] k=T[" kv "] v=T[" kv "] y=T[" q "] lse=S[" row "]:20..21 dy=T[" q "]" more, \
+     WK_BF16, \
+     0, \
+     flops, \
+     0, \
+     false},
+
 #define CONV(name, x, w, more, flops) \
     {"conv2d." name ".f32", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F32, 0, flops, 0, false}, \
         {"conv2d." name ".f16", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F16, 0, flops, 0, false},
@@ -157,6 +167,9 @@ static const bench_case cases[] = {
     SDPA("gqa", "4,32,4096,128", "4,8,4096,128", " causal=1", 0, 2.0 * 4 * 32 * 4096 * 4096 * 128)
     SDPA("full64", "8,16,4096,64", "8,16,4096,64", "", 0, 4.0 * 8 * 16 * 4096 * 4096 * 64)
     SDPA("decode", "16,32,1,128", "16,8,8192,128", "", 2.0 * 16 * 8 * 8192 * 128 * 2, 0)
+    SDPA_BACKWARD("prefill", "4,32,4096,128", "4,32,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
+    SDPA_BACKWARD("gqa", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
+    SDPA_BACKWARD("full64", "8,16,4096,64", "8,16,4096,64", "8,16,4096", "", 10.0 * 8 * 16 * 4096 * 4096 * 64)
     {"sdpa.f32.2x16x2048x64", "sdpa", "q=T[2,16,2048,64] k=T[2,16,2048,64] v=T[2,16,2048,64]", WK_F32, 0,
      4.0 * 2 * 16 * 2048 * 2048 * 64, 0, false},
     CONV("resnet_3x3", "64,64,56,56", "64,64,3,3", " padding=1", 2.0 * 64 * 64 * 56 * 56 * 64 * 9)

@@ -56,7 +56,9 @@ static void options_for(wk_device_kind kind, const char *arch, int wave, const w
 {
     bool amd = kind == WK_KIND_ROCM;
     o->n = 0;
-    add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s", arch);
+    /* Hopper's own instructions have a name of their own. */
+    add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s",
+               strcmp(arch, "sm_90") ? arch : "sm_90a");
     add_option(o, "-DWAVE=%s", wave == 64 ? "64" : "32");
     add_option(o, "%s", amd ? "-DWK_AMD" : "-DWK_NVIDIA");
     add_option(o, "%s", amd ? "-std=c++17" : "--std=c++17");

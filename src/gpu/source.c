@@ -52,9 +52,12 @@
     X(rope_h, "rope.h") \
     X(scan_h, "scan.h") \
     X(softmax_h, "softmax.h") \
+    X(tile_h, "tile.h") \
     X(walk_h, "walk.h") \
+    X(wgmma_h, "wgmma.h") \
     X(act_hip, "act.hip") \
     X(attention_hip, "attention.hip") \
+    X(attention_decode_hip, "attention_decode.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
     X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
