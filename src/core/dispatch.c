@@ -292,12 +292,6 @@ static const wk_impl *pick(const wk_call *c, unsigned tried, const char **reason
     return found || !forced[0] || depth == 0 ? found : pick_named(c, tried, "", reason);
 }
 
-const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
-{
-    *reason = "no implementation of that name";
-    return pick(c, 0, reason);
-}
-
 /* The one that a search has found for such calls, if it still takes them. */
 static const wk_impl *pick_tuned(wk_call *c)
 {
