@@ -234,6 +234,8 @@ static void detach(wk_stream *s)
 static wk_status open_handle(const wk_gpu *g, wk_stream *s)
 {
     keeper *k = s->dnn;
+    if (s->graph && !(k && k->handle))
+        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: it is not opened while a graph is captured");
     if (!k) {
         k = wk_alloc(sizeof *k);
         if (!k)
