@@ -51,6 +51,12 @@ static bool each_channel_alone(const wk_conv_geometry *g)
 
 static bool is_product(const wk_conv_geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2] == 1; }
 
+/* Whether cuDNN is fast with the bias in the graph. It reads biases and writes maps by eights. */
+static bool ends_well(const wk_conv_geometry *g)
+{
+    return !is_product(g) && !each_channel_alone(g) && g->map_channels % 8 == 0;
+}
+
 /* Where wick's kernel is faster it is left the call, unless cuDNN was asked for. */
 static const char *refuse_slower(const wk_call *c)
 {
@@ -357,10 +363,9 @@ static wk_status convolve(const wk_call *c, work *w)
 
 static bool has_bias(const wk_call *c, const work *w) { return w->g.role == WK_CONV_FORWARD && c->in[2]; }
 
-/* Whether cuDNN is fast with the bias in the graph. */
 static bool takes_bias(const wk_call *c, const work *w)
 {
-    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && ends_well(&w->g);
 }
 
 /* With the bias in the graph, or without it where there is none for that. */
@@ -479,7 +484,7 @@ static const char *refuse_act(const wk_call *c)
         return why;
     if (wk_act_of(c).kind != WK_ACT_RELU || !c->in[2] || c->in[WK_CONV_ACT_Z])
         return "cuDNN has this in one for a bias and relu, without z";
-    if (wk_conv_geometry_of(c, &g) != WK_OK || is_product(&g) || each_channel_alone(&g))
+    if (wk_conv_geometry_of(c, &g) != WK_OK || !ends_well(&g))
         return "cuDNN is slower at this in one";
     return NULL;
 }
