@@ -33,7 +33,8 @@ typedef struct {
     run_options run;
     arg_list texts;
     const char *random, *batch, *tokens, *seconds;
-    long n_batch, n_tokens, n_seconds;
+    long n_batch, n_tokens;
+    double n_seconds;
 } options;
 
 /* ---- Texts ---- */
@@ -119,17 +120,17 @@ static int measure(const options *o, const wm_bert *m)
     wk_scope_begin();
     wk_tensor *ids = wk_rand(o->run.device, WK_F32, 2, shape, 0, 30000, 3, 0);
     ids = ids ? wk_cast(ids, WK_I32) : NULL;
-    int status = ids ? run_measure(&o->run, what, o->n_batch, (double)o->n_seconds, pass, &(pass_ctx){m, ids})
-                     : run_error();
+    int status =
+        ids ? run_measure(&o->run, what, o->n_batch, o->n_seconds, pass, &(pass_ctx){m, ids}) : run_error();
     wk_scope_end();
     return status;
 }
 
 static bool numbers(const char *command, options *o)
 {
-    return args_int(command, "--batch", o->batch, 1, 65536, &o->n_batch) &&
-           args_int(command, "--tokens", o->tokens, 1, 512, &o->n_tokens) &&
-           args_int(command, "--seconds", o->seconds, 0, 3600, &o->n_seconds);
+    return args_int(command, "batch", o->batch, 1, 65536, &o->n_batch) &&
+           args_int(command, "tokens", o->tokens, 1, 512, &o->n_tokens) &&
+           run_seconds(command, o->seconds, &o->n_seconds);
 }
 
 static wm_bert *open_model(const options *o, const char *folder)

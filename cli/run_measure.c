@@ -5,6 +5,16 @@
 
 enum { WARM = 3, STRETCHES = 5 };
 
+bool run_seconds(const char *command, const char *text, double *seconds)
+{
+    char *end;
+    *seconds = strtod(text, &end);
+    if (end != text && !*end && *seconds >= 0 && *seconds <= 3600)
+        return true;
+    args_usage(command, "--seconds: expected a number from 0 to 3600, got '%s'", text);
+    return false;
+}
+
 static double now(void)
 {
     struct timespec t;

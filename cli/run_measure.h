@@ -4,6 +4,9 @@
 
 #include "run.h"
 
+/* Seconds to measure for, from text: 0 to 3600, fractions too; false after saying what is wrong. */
+bool run_seconds(const char *command, const char *text, double *seconds);
+
 /* One pass over a batch; false with the models' error. */
 typedef bool (*run_pass)(void *ctx);
 

@@ -37,7 +37,8 @@ typedef struct {
     arg_list images;
     const char *top, *random, *batch, *seconds;
     bool keep_batch_norm;
-    long n_top, depth, n_batch, n_seconds;
+    long n_top, depth, n_batch;
+    double n_seconds;
 } options;
 
 /* ---- Pictures ---- */
@@ -159,18 +160,18 @@ static int measure(const options *o, const wm_resnet *m)
     snprintf(what, sizeof what, "resnet%d", wm_resnet_depth(m));
     wk_tensor *x =
         wk_randn(o->run.device, o->run.dtype, 4, (int64_t[]){o->n_batch, 3, CROP, CROP}, 0, 1, 7, 0);
-    int status = x ? run_measure(&o->run, what, o->n_batch, (double)o->n_seconds, pass, &(pass_ctx){m, x})
-                   : run_error();
+    int status =
+        x ? run_measure(&o->run, what, o->n_batch, o->n_seconds, pass, &(pass_ctx){m, x}) : run_error();
     wk_drop(x);
     return status;
 }
 
 static bool numbers(const char *command, options *o)
 {
-    return args_int(command, "--top", o->top, 1, 1000, &o->n_top) &&
-           args_int(command, "--random", o->random ? o->random : "18", 18, 152, &o->depth) &&
-           args_int(command, "--batch", o->batch, 1, 65536, &o->n_batch) &&
-           args_int(command, "--seconds", o->seconds, 0, 3600, &o->n_seconds);
+    return args_int(command, "top", o->top, 1, 1000, &o->n_top) &&
+           args_int(command, "random", o->random ? o->random : "18", 18, 152, &o->depth) &&
+           args_int(command, "batch", o->batch, 1, 65536, &o->n_batch) &&
+           run_seconds(command, o->seconds, &o->n_seconds);
 }
 
 int run_resnet(int argc, char **argv)

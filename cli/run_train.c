@@ -284,9 +284,9 @@ int run_train(int argc, char **argv)
         return args_usage(argv[0], "expected cnn or ctc");
     o.n_steps = t->steps;
     o.rate = o.lr ? atof(o.lr) : t->rate;
-    if ((o.steps && !args_int(argv[0], "--steps", o.steps, EVERY, MOST_STEPS, &o.n_steps)) ||
-        !args_int(argv[0], "--batch", o.batch, 1, 4096, &o.n_batch) ||
-        !args_int(argv[0], "--seed", o.seed, 0, 1000000000, &o.n_seed))
+    if ((o.steps && !args_int(argv[0], "steps", o.steps, EVERY, MOST_STEPS, &o.n_steps)) ||
+        !args_int(argv[0], "batch", o.batch, 1, 4096, &o.n_batch) ||
+        !args_int(argv[0], "seed", o.seed, 0, 1000000000, &o.n_seed))
         return EXIT_USAGE;
     if (!(o.rate > 0))
         return args_usage(argv[0], "--lr: expected a number above 0, got '%s'", o.lr);

@@ -14,6 +14,7 @@ typedef struct {
     wk_tensor *weight, *bias;
     wk_tensor *gamma, *beta, *mean, *var; /* f32; NULL when folded */
     int64_t stride, padding, groups;
+    bool product; /* computed as a matrix product */
 } conv;
 
 typedef struct {
@@ -86,6 +87,7 @@ static int64_t load_conv(origin *o, const wm_resnet_options *options, conv *c, c
     c->stride = stride;
     c->padding = k / 2;
     c->groups = in_channels / inner;
+    c->product = k == 1 && c->groups == 1 && o->device != wk_device_open("cpu");
     c->gamma = take(o, norm, "weight", WK_F32, 1, &channels, 1, 0);
     c->beta = take(o, norm, "bias", WK_F32, 1, &channels, 0, 0);
     c->mean = take(o, norm, "running_mean", WK_F32, 1, &channels, 0, 0);
@@ -263,16 +265,33 @@ static void show(const wm_resnet *m, const char *name, const wk_tensor *y)
         m->watch(m->watch_ctx, name, y);
 }
 
-/* relu(norm(conv(x)) + z) of a layer, folded in one op; z may be NULL, relu false leaves that out. */
+/* A convolution of 1 x 1 as what it is, a product over the channels: GPUs' libraries are two to three times as fast at
+ * that, with the channels where they lie. */
+static wk_tensor *run_product(const conv *c, const wk_tensor *x)
+{
+    int64_t s = c->stride, out = wk_dim(c->weight, 0);
+    int64_t shape[] = {wk_dim(x, 0), wk_dim(x, 1), (wk_dim(x, 2) + s - 1) / s, (wk_dim(x, 3) + s - 1) / s};
+    if (s > 1 && x) {
+        const int64_t *at = wk_strides(x);
+        x = wk_as_strided(x, 4, shape, (int64_t[]){at[0], at[1], s * at[2], s * at[3]}, 0);
+    }
+    wk_tensor *y = wk_matmul(wk_reshape(c->weight, 2, (int64_t[]){out, shape[1]}),
+                             wk_reshape(x, 3, (int64_t[]){shape[0], shape[1], shape[2] * shape[3]}));
+    return wk_reshape(y, 4, (int64_t[]){shape[0], out, shape[2], shape[3]});
+}
+
+/* relu(norm(conv(x)) + z) of a layer; z may be NULL, relu false leaves that out. */
 static wk_tensor *run_conv(const conv *c, const wk_tensor *x, const wk_tensor *z, bool relu)
 {
     wk_act act = {.kind = relu ? WK_ACT_RELU : WK_ACT_NONE};
     wk_conv_options *options =
         WK_CONV(.stride = {c->stride, c->stride}, .padding = {c->padding, c->padding}, .groups = c->groups);
-    if (!c->gamma)
+    if (!c->gamma && !c->product)
         return wk_conv2d_bias_act(x, c->weight, c->bias, z, act, options);
-    wk_tensor *y = wk_conv2d(x, c->weight, NULL, options);
-    return wk_batch_norm_act(y, c->gamma, c->beta, c->mean, c->var, z, EPS, WK_BATCH_NORM_SPATIAL, act);
+    wk_tensor *y = c->product ? run_product(c, x) : wk_conv2d(x, c->weight, NULL, options);
+    return c->gamma
+               ? wk_batch_norm_act(y, c->gamma, c->beta, c->mean, c->var, z, EPS, WK_BATCH_NORM_SPATIAL, act)
+               : wk_bias_act(y, c->bias, z, 1, act);
 }
 
 /* The scope of a block frees what is between its convolutions. */

@@ -85,7 +85,7 @@ has 'LeNet on drawn digits on cpu: 20 steps'
 
 fails 2 'expected --image' resnet "$resnet"
 fails 2 'expected a file of weights' resnet --image x.png
-fails 2 '--top' resnet "$resnet" --image x.png --top 0
+fails 2 ' --top: expected a number' resnet "$resnet" --image x.png --top 0
 fails 1 'depth of 18, 34, 50, 101 or 152, got 19' resnet --random 19
 fails 2 'expected --text' bert "$models/bert"
 fails 1 "minilm or base, got 'huge'" bert --random huge
