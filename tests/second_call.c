@@ -33,8 +33,8 @@ static void open_tables(void)
 }
 
 /* What belongs to setting up, by the beginnings of names. What MIOpen does at every call is its own: a function of a loaded
- * module is looked up at each launch, and the gradient of attention makes events. */
-static bool sets_up(const char *name, bool miopen)
+ * module is looked up at each launch. */
+static bool sets_up(const char *name)
 {
     static const char *const starts[] = {
         "hipMalloc",       "hipExtMalloc",    "hipFree",       "hipHostMalloc",    "hipHostFree",
@@ -42,8 +42,8 @@ static bool sets_up(const char *name, bool miopen)
         "hipEventDestroy", "miopenCreate",    "miopenDestroy", "miopenFind",       "miopenGet",
         "miopenInit",      "miopenSet",       "miopenLRNGet",
     };
-    if (strncmp(name, "miopenSetOpArgs", 15) == 0 || (miopen && strncmp(name, "hipEvent", 8) == 0))
-        return false; /* the pointers of a call; MIOpen's events */
+    if (strncmp(name, "miopenSetOpArgs", 15) == 0) /* the pointers of a call */
+        return false;
     for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
         if (strncmp(name, starts[i], strlen(starts[i])) == 0)
             return true;
@@ -63,14 +63,14 @@ static void note_counts(long *counts)
 }
 
 /* What was called since: " hipMalloc 2 miopenCreateTensorDescriptor 3". */
-static const char *difference(const long *before, bool miopen, char *text, size_t room)
+static const char *difference(const long *before, char *text, size_t room)
 {
     int n = 0;
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < 2; i++) {
         for (const counted *const *c = tables[i]; c && *c && n < MOST; c++, n++) {
-            if (sets_up((*c)->name, miopen) && (*c)->count != before[n] && at < room)
+            if (sets_up((*c)->name) && (*c)->count != before[n] && at < room)
                 at += (size_t)snprintf(text + at, room - at, " %s %ld", (*c)->name, (*c)->count - before[n]);
         }
     }
@@ -105,7 +105,7 @@ static bool try_sample(wk_device *d, const wk_op *op, const char *text, const ch
     if (taken) {
         note_counts(before);
         CHECK(run_once(d, &s, tail) == WK_OK);
-        difference(before, strcmp(impl, "miopen") == 0, more, sizeof more);
+        difference(before, more, sizeof more);
         test_check(!more[0], __FILE__, __LINE__, "%s %s:%s", op->name, impl, more);
     }
     wk_force_impl(NULL);
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
         }
     }
     const char *all =
-        difference(none, false, text, sizeof text); /* nothing at all would mean that nothing was counted */
+        difference(none, text, sizeof text); /* nothing at all would mean that nothing was counted */
     CHECK(strstr(all, "hipMalloc") && (tables[1] || !getenv("WICK_MIOPEN_LIBRARY")));
     return test_end();
 }

@@ -55,7 +55,8 @@ typedef struct wk_gguf wk_gguf;
 /* Opens a file and checks all of it but the data. NULL on failure; give it back with wk_gguf_close. */
 WK_API wk_gguf *wk_gguf_open(const char *path);
 /* The same over memory of the caller's; as wk_safetensors_over. */
-WK_API wk_gguf *wk_gguf_over(const char *name, void *data, size_t bytes, void (*release)(void *ctx), void *ctx);
+WK_API wk_gguf *wk_gguf_over(const char *name, void *data, size_t bytes, void (*release)(void *ctx),
+                             void *ctx);
 /* Tensors made from it stay valid, texts do not. NULL is fine. */
 WK_API void wk_gguf_close(wk_gguf *file);
 WK_API int wk_gguf_version(const wk_gguf *file);

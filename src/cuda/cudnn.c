@@ -114,7 +114,6 @@ typedef struct {
     cudnnHandle_t handle;
     void *stream; /* that the handle works on */
     uint64_t calls;
-    wk_cudnn_kernels kernels;
     wk_cudnn_plan *plans[PLANS];
 } keeper;
 
@@ -206,7 +205,7 @@ static wk_status plan_of(const wk_stream *s, const wk_cudnn_call *d, wk_cudnn_pl
         p = wk_alloc(sizeof *p);
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-        *p = (wk_cudnn_plan){.key_n = d->key_n, .kept = &k->kernels};
+        *p = (wk_cudnn_plan){.key_n = d->key_n};
         memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
         d->set_up(k->handle, p, d->data);
         if (out_of_memory(p->status)) {
@@ -235,6 +234,8 @@ static void detach(wk_stream *s)
 static wk_status open_handle(const wk_gpu *g, wk_stream *s)
 {
     keeper *k = s->dnn;
+    if (s->graph && !(k && k->handle))
+        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: it is not opened while a graph is captured");
     if (!k) {
         k = wk_alloc(sizeof *k);
         if (!k)

@@ -13,10 +13,8 @@ typedef struct {
     int64_t b, hq, hk, s, t, d, dv;
     int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
     bool causal, lse;
-    bool large;     /* it gets kernels for its very sizes */
-    int number;     /* of the configuration to take; 0: the first that works */
-    bool asked_for; /* by name: it does so if there are no others */
-    bool windowed;  /* keys too far before the query are not seen either */
+    int number;    /* of the configuration to take; 0: the first that works */
+    bool windowed; /* keys too far before the query are not seen either */
     float scale, lowest, reach;
     int32_t keys, queries;
     void *data[IDS];
@@ -132,14 +130,6 @@ static cudnnBackendDescriptor_t hide_earlier(wk_cudnn_plan *p, cudnnBackendDescr
                                                   wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
-/* All but the numbers of batches, heads, queries and keys. */
-static int64_t form_of(const work *w)
-{
-    int64_t kind = w->causal + (w->causal && w->s != w->t);
-    int64_t flags = (w->dtype == WK_BF16) + 2 * w->lse + 4 * kind + 16 * w->windowed;
-    return ((w->d * 1024 + w->dv) * 1024 + w->hq / w->hk) * 32 + flags + 1;
-}
-
 static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 {
     const work *w = data;
@@ -175,14 +165,7 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
         wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
                                                wk_cudnn_between(p, wk_cudnn_dtype(w->dtype), 4, all), 0});
     add_product(p, weights, v, operand(p, w, Y));
-    if (p->status != CUDNN_STATUS_SUCCESS)
-        return;
-    if (!w->large)
-        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.form = form_of(w)});
-    if (w->large || (w->asked_for && p->status != CUDNN_STATUS_SUCCESS)) {
-        wk_cudnn_again(p);
-        wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.number = w->number});
-    }
+    wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.number = w->number});
 }
 
 static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -246,14 +229,6 @@ static void take_strides(int64_t *strides, const wk_tensor *t)
     }
 }
 
-/* Kernels for any sizes are a tenth slower, but those for certain sizes take a second to compile. Calls of half a
- * millisecond and more come with the same sizes again and again. */
-static bool is_large(const work *w)
-{
-    double products = (double)w->b * (double)w->hq * (double)w->s * (double)w->t * (double)(w->d + w->dv);
-    return products > 1e11;
-}
-
 static wk_status run(wk_call *c)
 {
     const wk_sdpa_options *o = c->params;
@@ -278,14 +253,14 @@ static wk_status run(wk_call *c)
     w.windowed = o->window > 0 && o->window < w.t; /* a wider one leaves nothing out */
     w.reach = (float)(o->window - (w.t - w.s));
     w.number = (int)c->variant;
-    w.large = is_large(&w) || c->variant;
-    w.asked_for = strcmp(wk_forced_impl(), "cudnn") == 0;
     w.keys = (int32_t)w.t;
     w.queries = (int32_t)w.s;
     for (int i = 0; i < 3; i++) {
         take_strides(w.strides[Q + i], in[i]);
         w.data[Q + i] = wk_ptr(in[i]);
     }
+    if ((size_t)wk_ptr(c->out[0]) % 16 || (w.lse && (size_t)wk_ptr(c->out[1]) % 16))
+        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: results have to lie at multiples of 16 bytes");
     take_strides(w.strides[Y], c->out[0]);
     w.data[Y] = wk_ptr(c->out[0]);
     w.data[LSE] = w.lse ? wk_ptr(c->out[1]) : NULL;
@@ -303,23 +278,24 @@ static wk_status run(wk_call *c)
     wk_cudnn_key_add(&d, w.causal);
     wk_cudnn_key_add(&d, w.windowed);
     wk_cudnn_key_add(&d, w.lse);
-    wk_cudnn_key_add(&d, w.asked_for);
     wk_cudnn_key_add(&d, w.number);
     return wk_cudnn_run(&d);
 }
 
-/* Each step of a decoder has other sizes, which cuDNN takes a millisecond to set up for; wick's kernel does not. */
-static const char *refuse_slower(const wk_call *c)
+/* cuDNN compiles a kernel for each call of other sizes, for a third of a second. Calls that take the GPU a millisecond
+ * and more come with the same sizes again and again; others are left to wick's kernel, unless cuDNN was asked for. */
+static const char *refuse_small(const wk_call *c)
 {
-    enum { FEW = 16, MUCH = 1 << 27 };
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
     const char *why = refuse(c);
-    if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
+    if (why || strcmp(wk_forced_impl(), "cudnn") == 0 || c->variant)
         return why;
-    bool much = wk_count(c->in[1]) + wk_count(c->in[2]) >= MUCH;
-    return c->in[0]->shape[2] < FEW && !much ? "wick's kernel is faster for few queries" : NULL;
+    double products = (double)q->shape[0] * (double)q->shape[1] * (double)q->shape[2] * (double)k->shape[2] *
+                      (double)(q->shape[3] + v->shape[3]);
+    return products < 2e11 ? "cuDNN would compile for sizes that may not come again" : NULL;
 }
 
-/* The first configurations, with kernels for the call's very sizes; their workspaces are a few bytes. */
+/* The first configurations; their workspaces are a few bytes. */
 int wk_cudnn_attention_variants(uint64_t *list, int room)
 {
     int n = 0;
@@ -331,6 +307,6 @@ int wk_cudnn_attention_variants(uint64_t *list, int room)
 }
 
 const wk_impl wk_cuda_impls_attention[] = {
-    {"sdpa", "cudnn", run, refuse_slower, NULL},
+    {"sdpa", "cudnn", run, refuse_small, NULL},
     {0},
 };

@@ -14,6 +14,13 @@ typedef struct {
 
 static const char *refuse(const wk_call *c) { return wk_cudnn_refuse(c, WK_FLOATS); }
 
+static const char *refuse_train(const wk_call *c)
+{
+    if (c->dtype == WK_F32 || c->dtype == WK_F64)
+        return "cuDNN's variance loses too many bits of f32 and f64";
+    return refuse(c);
+}
+
 static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
 {
     const work *w = data;
@@ -132,7 +139,7 @@ static wk_status run_backward(wk_call *c)
 }
 
 const wk_impl wk_cuda_impls_batch_norm[] = {
-    {"batch_norm_train", "cudnn", run_train, refuse, NULL},
+    {"batch_norm_train", "cudnn", run_train, refuse_train, NULL},
     {"batch_norm_infer", "cudnn", run_infer, refuse, NULL},
     {"batch_norm_backward", "cudnn", run_backward, refuse, NULL},
     {0},

@@ -20,7 +20,6 @@ typedef struct {
     int dims;
     bool channels_last, fast;
     int64_t channels; /* of the image and the weights, filled up to that; 0: as they are */
-    int align;        /* bytes that all pointers are a multiple of */
     int number;       /* of the configuration to take; 0: the first that works */
     bool bias, relu;  /* at the end of the graph */
     int64_t shape[TENSORS][5], strides[TENSORS][5];
@@ -51,6 +50,12 @@ static bool each_channel_alone(const wk_conv_geometry *g)
 }
 
 static bool is_product(const wk_conv_geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2] == 1; }
+
+/* Whether cuDNN is fast with the bias in the graph. It reads biases and writes maps by eights. */
+static bool ends_well(const wk_conv_geometry *g)
+{
+    return !is_product(g) && !each_channel_alone(g) && g->map_channels % 8 == 0;
+}
 
 /* Where wick's kernel is faster it is left the call, unless cuDNN was asked for. */
 static const char *refuse_slower(const wk_call *c)
@@ -94,8 +99,7 @@ static cudnnBackendDescriptor_t tensor_of(wk_cudnn_plan *p, const work *w, int i
                          .type = wk_cudnn_dtype(w->dtype),
                          .rank = w->dims + 2,
                          .shape = w->shape[i],
-                         .strides = w->strides[i],
-                         .align = w->align};
+                         .strides = w->strides[i]};
     return wk_cudnn_tensor_of(p, &t);
 }
 
@@ -118,8 +122,7 @@ static void build_end(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t 
                             .type = wk_cudnn_dtype(w->dtype),
                             .rank = w->dims + 2,
                             .shape = shape,
-                            .strides = strides,
-                            .align = w->align};
+                            .strides = strides};
     cudnnBackendDescriptor_t map = tensor_of(p, w, T_MAP);
     wk_cudnn_step add = {.mode = CUDNN_POINTWISE_ADD, .compute = wk_cudnn_compute(w->dtype), .x = x};
     add.b = wk_cudnn_tensor_of(p, &bias);
@@ -225,20 +228,24 @@ static void *with_more_channels(const work *w, const wk_tensor *t)
     return wk_copy_into(&part, &view) == WK_OK ? wk_ptr(copy) : NULL;
 }
 
+/* Packed, and at a multiple of 16 bytes: engines read and write that much at once, whatever a descriptor says. */
+static bool is_usable(const wk_tensor *t) { return wk_is_packed(t) && (size_t)wk_ptr(t) % 16 == 0; }
+
+static void *usable(const wk_tensor *t)
+{
+    if (is_usable(t))
+        return wk_ptr(t);
+    wk_tensor *copy = wk_tensor_new(t->storage->device, t->dtype, t->rank, t->shape);
+    return copy && wk_copy_into(copy, t) == WK_OK ? wk_ptr(copy) : NULL;
+}
+
 /* The address of t's elements in the order that w asks for; NULL with an error. */
 static void *ordered(const work *w, const wk_tensor *t)
 {
     if (w->channels)
         return with_more_channels(w, t);
-    if (!w->channels_last) {
-        const wk_tensor *packed = wk_tensor_packed(t);
-        return packed ? wk_ptr(packed) : NULL;
-    }
-    wk_tensor view = with_channels_last(t);
-    if (wk_is_packed(&view))
-        return wk_ptr(&view);
-    wk_tensor *copy = wk_tensor_new(t->storage->device, t->dtype, view.rank, view.shape);
-    return copy && wk_copy_into(copy, &view) == WK_OK ? wk_ptr(copy) : NULL;
+    wk_tensor view = w->channels_last ? with_channels_last(t) : wk_tensor_local(t);
+    return usable(&view);
 }
 
 static void fill_layout(work *w, int i)
@@ -277,7 +284,6 @@ static void fill_shapes(work *w, int dims)
 static void fill_key(wk_cudnn_call *d, const work *w)
 {
     wk_cudnn_key_add(d, w->g.groups);
-    wk_cudnn_key_add(d, w->align);
     wk_cudnn_key_add(d, w->channels_last);
     wk_cudnn_key_add(d, w->fast);
     wk_cudnn_key_add(d, w->number);
@@ -327,8 +333,7 @@ static void choose_layout(work *w, uint64_t variant)
 
 static wk_status start(const wk_call *c, work *w, uint64_t variant)
 {
-    *w =
-        (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST, .align = 16};
+    *w = (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST};
     WK_TRY(wk_conv_geometry_of(c, &w->g));
     w->way = wk_conv_way_of(&w->g);
     choose_layout(w, variant);
@@ -340,7 +345,7 @@ static wk_status start(const wk_call *c, work *w, uint64_t variant)
 static wk_status place_result(const wk_call *c, const work *w, wk_tensor *result)
 {
     *result = w->channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
-    if (wk_is_packed(result))
+    if (is_usable(result))
         return WK_OK;
     wk_tensor *temporary = wk_tensor_new(c->device, c->dtype, result->rank, result->shape);
     if (!temporary)
@@ -352,30 +357,24 @@ static wk_status place_result(const wk_call *c, const work *w, wk_tensor *result
 static wk_status convolve(const wk_call *c, work *w)
 {
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    for (int i = 0; i < (w->bias ? POINTERS : TENSORS); i++) {
-        while ((size_t)w->data[i] % (size_t)w->align)
-            w->align /= 2;
-    }
     fill_key(&d, w);
     return wk_cudnn_run(&d);
 }
 
 static bool has_bias(const wk_call *c, const work *w) { return w->g.role == WK_CONV_FORWARD && c->in[2]; }
 
-/* Whether cuDNN is fast with the bias in the graph. */
 static bool takes_bias(const wk_call *c, const work *w)
 {
-    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && !is_product(&w->g) && !each_channel_alone(&w->g);
+    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && ends_well(&w->g);
 }
 
 /* With the bias in the graph, or without it where there is none for that. */
 static wk_status convolve_with_bias(const wk_call *c, work *w)
 {
-    const wk_tensor *bias = takes_bias(c, w) ? wk_tensor_packed(c->in[2]) : NULL;
+    w->bias = takes_bias(c, w);
+    w->data[T_BIAS] = w->bias ? usable(c->in[2]) : NULL;
     if (wk_pending())
         return wk_error_status();
-    w->bias = bias != NULL;
-    w->data[T_BIAS] = bias ? wk_ptr(bias) : NULL;
     wk_status status = convolve(c, w);
     if (status != WK_ERR_UNSUPPORTED || !w->bias || w->relu)
         return status;
@@ -396,7 +395,7 @@ static wk_status run_ending(wk_call *c, bool relu)
     w.relu = relu;
     WK_TRY(convolve_with_bias(c, &w));
     if (w.data[made] != wk_ptr(c->out[0])) {
-        wk_tensor back = with_channels_last(c->out[0]);
+        wk_tensor back = w.channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
     return has_bias(c, &w) && !w.bias ? wk_conv_add_bias(c) : WK_OK;
@@ -485,7 +484,7 @@ static const char *refuse_act(const wk_call *c)
         return why;
     if (wk_act_of(c).kind != WK_ACT_RELU || !c->in[2] || c->in[WK_CONV_ACT_Z])
         return "cuDNN has this in one for a bias and relu, without z";
-    if (wk_conv_geometry_of(c, &g) != WK_OK || is_product(&g) || each_channel_alone(&g))
+    if (wk_conv_geometry_of(c, &g) != WK_OK || !ends_well(&g))
         return "cuDNN is slower at this in one";
     return NULL;
 }

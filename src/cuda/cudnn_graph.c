@@ -86,7 +86,7 @@ cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_ten
 {
     enum { FIRST_OWN_ID = 1000 };
     cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_TENSOR_DESCRIPTOR, "a tensor");
-    int64_t packed[WK_MAX_RANK], align = t->align ? t->align : 16, id = t->id;
+    int64_t packed[WK_MAX_RANK], align = 16, id = t->id;
     const int64_t *strides = t->strides;
     bool yes = true;
     if (!strides) {
@@ -208,10 +208,7 @@ bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i)
     if (wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR, &e) !=
         CUDNN_STATUS_SUCCESS)
         return false;
-    bool good = (!p->kernels || wk_cudnn.cudnnBackendSetAttribute(e, CUDNN_ATTR_EXECUTION_PLAN_KERNEL_CACHE,
-                                                                  CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                                                  &p->kernels) == CUDNN_STATUS_SUCCESS) &&
-                wk_cudnn.cudnnBackendSetAttribute(e, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
+    bool good = wk_cudnn.cudnnBackendSetAttribute(e, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1,
                                                   &handle) == CUDNN_STATUS_SUCCESS &&
                 wk_cudnn.cudnnBackendSetAttribute(e, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
                                                   CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
@@ -231,69 +228,28 @@ bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i)
     return true;
 }
 
-/* The kernels of graphs of this form; a place for them is made with the first graph. */
-static void find_kernels(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, int64_t form)
+static cudnnBackendDescriptor_t finish_graph(cudnnHandle_t handle, wk_cudnn_plan *p)
 {
-    wk_cudnn_kernels *k = p->kept;
-    cudnnBackendDescriptor_t made = NULL;
-    for (int i = 0; i < k->n; i++) {
-        if (k->form[i] == form)
-            p->kernels = k->of[i];
-    }
-    if (p->kernels || k->n == WK_CUDNN_FORMS || p->status != CUDNN_STATUS_SUCCESS ||
-        wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_KERNEL_CACHE_DESCRIPTOR, &made) !=
-            CUDNN_STATUS_SUCCESS)
-        return;
-    if (wk_cudnn.cudnnBackendSetAttribute(made, CUDNN_ATTR_KERNEL_CACHE_OPERATION_GRAPH,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph) != CUDNN_STATUS_SUCCESS ||
-        wk_cudnn.cudnnBackendFinalize(made) != CUDNN_STATUS_SUCCESS) {
-        wk_cudnn.cudnnBackendDestroyDescriptor(made);
-        return;
-    }
-    k->form[k->n] = form;
-    k->of[k->n++] = made;
-    p->kernels = made;
-}
-
-static cudnnBackendDescriptor_t finish_graph(cudnnHandle_t handle, wk_cudnn_plan *p,
-                                             const wk_cudnn_rules *rules)
-{
-    enum { KNOWS_FORMS = 90500 };
     cudnnBackendDescriptor_t graph = wk_cudnn_new(p, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, "a graph");
-    bool shared = rules->form && p->kept && wk_cudnn.cudnnGetVersion() >= KNOWS_FORMS;
     wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, p->n_ops, p->ops);
     wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    if (shared)
-        wk_cudnn_set(p, graph, CUDNN_ATTR_OPERATIONGRAPH_IS_DYNAMIC_SHAPE_ENABLED, CUDNN_TYPE_BOOLEAN, 1,
-                     &shared);
     wk_cudnn_finish(p, graph, "the graph");
-    if (shared)
-        find_kernels(p, graph, rules->form);
     return graph;
 }
 
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 
-void wk_cudnn_again(wk_cudnn_plan *p)
-{
-    while (p->n_configs > 0)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p->configs[--p->n_configs]);
-    p->kernels = NULL;
-    p->status = CUDNN_STATUS_SUCCESS;
-    p->trouble[0] = 0;
-}
-
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
-    cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);
+    cudnnBackendDescriptor_t graph = finish_graph(handle, p);
     for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++)
         ask(p, graph, modes[m], rules);
 }
 
 void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
-    cudnnBackendDescriptor_t graph = finish_graph(handle, p, rules);
+    cudnnBackendDescriptor_t graph = finish_graph(handle, p);
     int tried = 0;
     for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
         ask(p, graph, modes[m], rules);

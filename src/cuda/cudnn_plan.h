@@ -31,14 +31,6 @@ enum {
     WK_CUDNN_TENSORS = 8
 };
 
-/* Kernels that cuDNN compiled for graphs of one form, whatever their sizes: compiling takes a second. */
-enum { WK_CUDNN_FORMS = 64 };
-typedef struct {
-    int64_t form[WK_CUDNN_FORMS];
-    cudnnBackendDescriptor_t of[WK_CUDNN_FORMS];
-    int n;
-} wk_cudnn_kernels;
-
 /* What was set up for a kind of call. */
 typedef struct wk_cudnn_plan {
     cudnnBackendDescriptor_t made[WK_CUDNN_DESCRIPTORS]; /* all there are, to be destroyed with the plan */
@@ -49,8 +41,6 @@ typedef struct wk_cudnn_plan {
     int n_configs;
     cudnnBackendDescriptor_t execution;
     int config; /* the one of them it runs */
-    wk_cudnn_kernels *kept;
-    cudnnBackendDescriptor_t kernels; /* those of the graph's form; NULL: it has its own */
     int64_t next_id;
     cudnnTensorDescriptor_t tensor[WK_CUDNN_TENSORS]; /* of ops that are no graphs */
     void *op;                                         /* descriptors of the family's own; freed by */
@@ -127,14 +117,14 @@ void wk_cudnn_finish(wk_cudnn_plan *p, cudnnBackendDescriptor_t d, const char *w
 /* Finishes an operation and adds it to the graph. */
 void wk_cudnn_add(wk_cudnn_plan *p, cudnnBackendDescriptor_t op, const char *what);
 
-/* A tensor; strides in elements, packed where NULL. */
+/* A tensor, at a multiple of 16 bytes; strides in elements, packed where NULL. */
 enum { WK_CUDNN_VIRTUAL = 1, WK_CUDNN_BY_VALUE = 2 };
 typedef struct {
     int64_t id; /* by which a pointer is given at the run; 0: the next free one */
     cudnnDataType_t type;
     int rank;
     const int64_t *shape, *strides;
-    int flags, align; /* bytes; 0: 16 */
+    int flags;
 } wk_cudnn_tensor;
 cudnnBackendDescriptor_t wk_cudnn_tensor_of(wk_cudnn_plan *p, const wk_cudnn_tensor *t);
 
@@ -154,11 +144,8 @@ cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_ste
 /* The rules an engine has to keep beside being deterministic. */
 typedef struct {
     bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
-    int64_t form;  /* graphs of the same form share their kernels; 0: they do not */
     int number;    /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
-/* Forgets a choice that did not work out, so that another one can be made for the same graph. */
-void wk_cudnn_again(wk_cudnn_plan *p);
 /* The graph is complete: asks for configurations, all there are. */
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
 /* The same, until one works out. */

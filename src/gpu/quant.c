@@ -130,7 +130,9 @@ static wk_status run_qlinear(wk_call *c)
     if (count == 0)
         return WK_OK;
     int64_t m = count / c->in[1]->shape[0];
-    return m <= WK_QUANT_ROWS ? run_thin(c, c->in[0], m) : run_many(c);
+    int64_t k = c->in[0]->shape[c->in[0]->rank - 1];
+    bool thin = m <= WK_QUANT_ROWS && k < (int64_t)1 << 30; /* the kernel counts in 32 bits */
+    return thin ? run_thin(c, c->in[0], m) : run_many(c);
 }
 
 const wk_impl wk_gpu_impls_quant[] = {

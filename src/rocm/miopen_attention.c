@@ -1,6 +1,5 @@
-/* miopen_attention.c: attention and its gradient by MIOpen's problem for multi-head attention: f32, all of q, k and v of
- * one shape. It holds the scores in memory. A causal mask goes in as a bias, which MIOpen takes away from the scores; its
- * gradient has none. */
+/* miopen_attention.c: attention by MIOpen's problem for multi-head attention: f32, all of q, k and v of one shape. It
+ * holds the scores in memory. A causal mask goes in as a bias, which MIOpen takes away from the scores. */
 #include <math.h>
 #include "core/memory.h"
 #include "dnn.h"
@@ -26,19 +25,17 @@ typedef struct {
 
 typedef struct {
     const wk_tensor *q, *k, *v, *bias; /* bias: NULL for none */
-    const wk_tensor *y, *m, *z;        /* the rows' largest scores, and one over the sums of exponentials */
-    const wk_tensor *dy;               /* NULL: forward */
-    const wk_tensor *dq, *dk, *dv;
-    const wk_tensor *one, *nothing, *amax;
+    wk_tensor *y, *m, *z;              /* the rows' largest scores, and one over the sums of exponentials */
+    const wk_tensor *one, *nothing;
+    wk_tensor *amax;
     double scale;
 } work;
 
-/* mask is the slot of the caller's. */
-static const char *refuse_both(const wk_call *c, int mask)
+static const char *refuse(const wk_call *c)
 {
     const wk_sdpa_options *p = c->params;
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    if (c->in[mask] || p->softcap != 0 || p->window != 0)
+    if (c->in[3] || p->softcap != 0 || p->window != 0)
         return "MIOpen's attention has no masks of the caller's, softcap or window";
     if (!wk_shape_equal(q->rank, q->shape, k->rank, k->shape) ||
         !wk_shape_equal(q->rank, q->shape, v->rank, v->shape))
@@ -49,13 +46,10 @@ static const char *refuse_both(const wk_call *c, int mask)
     return why ? why : wk_rocblas.missing(wk_gpu_of(c->device));
 }
 
-static const char *refuse(const wk_call *c) { return refuse_both(c, 3); }
-
 static const char *refuse_backward(const wk_call *c)
 {
-    if (WK_PARAMS(c, wk_sdpa_options)->causal)
-        return "MIOpen's gradient of attention has no causal mask";
-    return refuse_both(c, 6);
+    (void)c;
+    return "MIOpen's gradient of attention uses streams that do not wait for what was queued before";
 }
 
 /* ---- arguments: which tensor is which, once for the problem and once for its run ---- */
@@ -66,9 +60,9 @@ typedef struct {
     const void *buffer;
 } argument;
 
-enum { ARGUMENTS = 32 };
+enum { ARGUMENTS = 18 };
 
-static int list_common(const work *w, argument *list)
+static int list_arguments(const work *w, argument list[ARGUMENTS])
 {
     const argument all[] = {
         {miopenTensorMhaQ, DATA, wk_ptr(w->q)},
@@ -82,46 +76,16 @@ static int list_common(const work *w, argument *list)
         {miopenTensorMhaDescaleV, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDescaleS, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleS, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaScaleO, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDropoutProbability, ONE, wk_ptr(w->nothing)},
         {miopenTensorMhaDropoutSeed, SEED, wk_ptr(w->nothing)},
         {miopenTensorMhaDropoutOffset, SEED, wk_ptr(w->nothing)},
-    };
-    memcpy(list, all, sizeof all);
-    return sizeof all / sizeof *all;
-}
-
-static int list_forward(const work *w, argument *list)
-{
-    const argument all[] = {
-        {miopenTensorMhaScaleO, ONE, wk_ptr(w->one)},
         {miopenTensorMhaAmaxO, ONE, wk_ptr(w->amax)},
         {miopenTensorMhaAmaxS, ONE, wk_ptr(w->amax)},
         {miopenTensorMhaBias, SCORES, w->bias ? wk_ptr(w->bias) : NULL},
     };
     memcpy(list, all, sizeof all);
-    return w->bias ? 4 : 3;
-}
-
-static int list_backward(const work *w, argument *list)
-{
-    const argument all[] = {
-        {miopenTensorMhaDO, DATA, wk_ptr(w->dy)},        {miopenTensorMhaDQ, DATA, wk_ptr(w->dq)},
-        {miopenTensorMhaDK, DATA, wk_ptr(w->dk)},        {miopenTensorMhaDV, DATA, wk_ptr(w->dv)},
-        {miopenTensorMhaDescaleO, ONE, wk_ptr(w->one)},  {miopenTensorMhaDescaleDO, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaDescaleDS, ONE, wk_ptr(w->one)}, {miopenTensorMhaScaleDS, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaScaleDQ, ONE, wk_ptr(w->one)},   {miopenTensorMhaScaleDK, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaScaleDV, ONE, wk_ptr(w->one)},   {miopenTensorMhaAmaxDQ, ONE, wk_ptr(w->amax)},
-        {miopenTensorMhaAmaxDK, ONE, wk_ptr(w->amax)},   {miopenTensorMhaAmaxDV, ONE, wk_ptr(w->amax)},
-        {miopenTensorMhaAmaxDS, ONE, wk_ptr(w->amax)},
-    };
-    memcpy(list, all, sizeof all);
-    return sizeof all / sizeof *all;
-}
-
-static int list_arguments(const work *w, argument list[ARGUMENTS])
-{
-    int n = list_common(w, list);
-    return n + (w->dy ? list_backward : list_forward)(w, list + n);
+    return w->bias ? ARGUMENTS : ARGUMENTS - 1;
 }
 
 /* ---- set-up ---- */
@@ -157,8 +121,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     WK_DNN_TRY(describe(p, w));
     WK_DNN_TRY(wk_miopen.miopenCreateMhaDescriptor(&o->mha));
     WK_DNN_TRY(wk_miopen.miopenSetMhaDescriptor(o->mha, (float)w->scale));
-    WK_DNN_TRY(wk_miopen.miopenCreateMhaProblem(
-        &o->problem, o->mha, w->dy ? miopenProblemDirectionBackward : miopenProblemDirectionForward));
+    WK_DNN_TRY(wk_miopen.miopenCreateMhaProblem(&o->problem, o->mha, miopenProblemDirectionForward));
     p->op = o->problem;
     p->destroy = destroy;
     int n = list_arguments(w, list);
@@ -202,63 +165,32 @@ static wk_status put_lse(const wk_call *c, const work *w)
     return wk_copy_into(c->out[1], wk_sub(w->m, wk_log(w->z)));
 }
 
-static void start(const wk_call *c, work *w)
-{
-    const int64_t one = 1, few = 2;
-    *w = (work){.scale = wk_sdpa_scale(c->params, c->in[0]->shape[3])};
-    w->q = wk_tensor_packed(c->in[0]);
-    w->k = wk_tensor_packed(c->in[1]);
-    w->v = wk_tensor_packed(c->in[2]);
-    w->one = wk_fill(c->device, WK_F32, 1, &one, 1);
-    w->nothing = wk_fill(c->device, WK_F32, 1, &few, 0); /* as f32, and as an i64 */
-    w->amax = wk_tensor_new(c->device, WK_F32, 1, &few);
-}
-
-static wk_status finish(const wk_call *c, const work *w)
-{
-    if (wk_pending())
-        return wk_error_status();
-    wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_dnn_key_shape(&d, 4, w->q->shape);
-    wk_dnn_key_add(&d, w->bias != NULL);
-    wk_dnn_key_real(&d, w->scale);
-    return wk_dnn_run(&d);
-}
-
 static wk_status run(wk_call *c)
 {
-    work w;
-    start(c, &w);
-    w.y = c->out[0];
-    w.m = wk_tensor_new(c->device, WK_F32, 3, c->in[0]->shape);
-    w.z = wk_tensor_new(c->device, WK_F32, 3, c->in[0]->shape);
-    w.bias = WK_PARAMS(c, wk_sdpa_options)->causal ? causal_bias(c) : NULL;
-    WK_TRY(finish(c, &w));
+    const wk_sdpa_options *p = c->params;
+    const int64_t *x = c->in[0]->shape, one = 1, few = 2;
+    work w = {.y = c->out[0], .scale = wk_sdpa_scale(p, x[3])};
+    w.q = wk_tensor_packed(c->in[0]);
+    w.k = wk_tensor_packed(c->in[1]);
+    w.v = wk_tensor_packed(c->in[2]);
+    w.m = wk_tensor_new(c->device, WK_F32, 3, x);
+    w.z = wk_tensor_new(c->device, WK_F32, 3, x);
+    w.one = wk_fill(c->device, WK_F32, 1, &one, 1);
+    w.nothing = wk_fill(c->device, WK_F32, 1, &few, 0); /* as f32, and as an i64 */
+    w.amax = wk_tensor_new(c->device, WK_F32, 1, &few);
+    w.bias = p->causal ? causal_bias(c) : NULL;
+    if (wk_pending())
+        return wk_error_status();
+    wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
+    wk_dnn_key_shape(&d, 4, x);
+    wk_dnn_key_add(&d, p->causal);
+    wk_dnn_key_real(&d, w.scale);
+    WK_TRY(wk_dnn_run(&d));
     return put_lse(c, &w);
-}
-
-static const wk_tensor *or_new(const wk_call *c, const wk_tensor *t)
-{
-    return t ? t : wk_tensor_new(c->device, WK_F32, 4, c->in[0]->shape);
-}
-
-/* lse stands for the largest score with a sum of one. */
-static wk_status run_backward(wk_call *c)
-{
-    work w;
-    start(c, &w);
-    w.y = wk_tensor_packed(c->in[3]);
-    w.m = wk_tensor_packed(c->in[4]);
-    w.dy = wk_tensor_packed(c->in[5]);
-    w.z = wk_fill(c->device, WK_F32, 3, c->in[0]->shape, 1);
-    w.dq = or_new(c, c->out[0]);
-    w.dk = or_new(c, c->out[1]);
-    w.dv = or_new(c, c->out[2]);
-    return finish(c, &w);
 }
 
 const wk_impl wk_rocm_impls_attention[] = {
     {"sdpa", "miopen", run, refuse, NULL},
-    {"sdpa_backward", "miopen", run_backward, refuse_backward, NULL},
+    {"sdpa_backward", "miopen", NULL, refuse_backward, NULL},
     {0},
 };

@@ -144,10 +144,11 @@ DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(
 /* 16 bytes to shared memory that no register sees; zeros where `there` does not hold. */
 DEVICE void copy_async(void *shared, const void *from, bool there)
 {
-    asm volatile("{.reg .pred none; setp.eq.u32 none, %2, 0;\ncp.async.cg.shared.global [%0], [%1], 16, none;}" ::"r"(
-                     shared_address(shared)),
-                 "l"(from), "r"((u32)there)
-                 : "memory");
+    asm volatile(
+        "{.reg .pred none; setp.eq.u32 none, %2, 0;\ncp.async.cg.shared.global [%0], [%1], 16, none;}" ::"r"(
+            shared_address(shared)),
+        "l"(from), "r"((u32)there)
+        : "memory");
 }
 /* The thread's copies are there; a barrier tells the others. */
 DEVICE void copies_wait()

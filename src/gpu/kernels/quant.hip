@@ -14,6 +14,18 @@ DEVICE u32 word_at(const u8 *p)
 }
 DEVICE f32 half_at(const u8 *p) { return from_f16({*(const unsigned short *)p}); }
 
+/* Byte i of a word, less OFFSET: exact. */
+template <int OFFSET> DEVICE f32 byte_less(u32 word, int i)
+{
+#ifdef WK_NVIDIA
+    u32 u; /* the byte as the last of 2^23's fraction: conversions are slow */
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(u) : "r"(word), "r"(0x4B000000), "r"(0x7440 | i));
+    return bit_cast<f32>(u) - (8388608.0f + OFFSET);
+#else
+    return (f32)(word >> 8 * i & 255) - OFFSET;
+#endif
+}
+
 /* Eight weights: scale[i] * (byte of q[i] - OFFSET) - min[i]. */
 struct eight {
     u32 q[2];
@@ -61,8 +73,8 @@ template <> struct format_of<2> { /* q4_k: four bytes with both f16, twelve with
         u32 min = pair < 2 ? b & 0x3F3F : (c >> 4 & 0x0F0F) | (b >> 6 & 0x0303) << 4;
         f32 d = from_f16({(unsigned short)head.v[0]}), least = from_f16({(unsigned short)(head.v[0] >> 16)});
         return {{w & 0x0F0F0F0F, w >> 4 & 0x0F0F0F0F},
-                {d * (f32)(scale & 255), d * (f32)(scale >> 8 & 255)},
-                {least * (f32)(min & 255), least * (f32)(min >> 8 & 255)}};
+                {d * byte_less<0>(scale, 0), d * byte_less<0>(scale, 1)},
+                {least * byte_less<0>(min, 0), least * byte_less<0>(min, 1)}};
     }
 };
 
@@ -74,26 +86,14 @@ template <> struct format_of<3> { /* q6_k: 128 bytes with four bits of two weigh
     {
         int half = part / 16, run = part / 8 % 2; /* runs `run` and run + 2 of the half */
         u32 low = word_at(block + 4 * part), high = word_at(block + 128 + 32 * half + part % 8 * 4) >> 2 * run;
-        const signed char *scale = (const signed char *)block + 192 + part / 4;
+        /* Eight scales to a half, of which four are for the first two runs; signed. */
+        const u8 *scale = block + 192 + 4 * half + part / 4;
         f32 d = half_at(block + 208);
-        scale += 4 * half; /* eight scales to a half, of which four are for the first of the two runs */
         return {{(low & 0x0F0F0F0F) | (high & 0x03030303) << 4, (low >> 4 & 0x0F0F0F0F) | (high >> 4 & 0x03030303) << 4},
-                {d * (f32)scale[0], d * (f32)scale[4]},
+                {d * byte_less<128>(scale[0] ^ 128u, 0), d * byte_less<128>(scale[4] ^ 128u, 0)},
                 {0, 0}};
     }
 };
-
-/* Byte i of a word, less OFFSET: exact. */
-template <int OFFSET> DEVICE f32 byte_less(u32 word, int i)
-{
-#ifdef WK_NVIDIA
-    u32 u; /* the byte as the last of 2^23's fraction: conversions are slow */
-    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(u) : "r"(word), "r"(0x4B000000), "r"(0x7440 | i));
-    return bit_cast<f32>(u) - (8388608.0f + OFFSET);
-#else
-    return (f32)(word >> 8 * i & 255) - OFFSET;
-#endif
-}
 
 /* ---- few rows of x ---- */
 
@@ -139,14 +139,18 @@ template <class T, int FORMAT, int M> DEVICE void quant_dot(const quant_dot_args
     for (i64 g = (i64)block_id() * groups; g * ROWS < a.n; g += (i64)grid_blocks() * groups) {
         i64 row0 = (g + wave / a.split) * ROWS;
         A sum[ROWS][M] = {};
-        i64 units = row0 < a.n ? a.k / 8 : 0;
-        for (i64 u = share * WAVE + lane; u < units; u += a.split * WAVE) {
-            i64 block = u / PARTS;
+        const u8 *rows[ROWS];
+        UNROLL
+        for (int r = 0; r < ROWS; r++)
+            rows[r] = a.weight + lesser(row0 + r, a.n - 1) * a.pitch;
+        u32 units = row0 < a.n ? (u32)(a.k / 8) : 0; /* the host sees that they fit */
+        for (u32 u = share * WAVE + lane; u < units; u += a.split * WAVE) {
+            u32 block = u / PARTS;
             int part = (int)(u % PARTS);
             eight w[ROWS];
             UNROLL
             for (int r = 0; r < ROWS; r++)
-                w[r] = F::load(a.weight + lesser(row0 + r, a.n - 1) * a.pitch + block * F::BYTES, part);
+                w[r] = F::load(rows[r] + block * F::BYTES, part);
             UNROLL
             for (int i = 0; i < M; i++) {
                 A x[8];

@@ -21,7 +21,10 @@ DEVICE int own_slot(int i) { return i % 4 / 2; }
 DEVICE int own_row(int slot) { return mma_row(slot); }
 DEVICE int other_at(int i) { return mma_col(i); }
 template <class OP> DEVICE f32 own_reduce(f32 v) { return wave_reduce<OP, 4>(v); }
-template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c) { mma(own, other, c); }
+template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c)
+{
+    mma(own, other, c);
+}
 #else
 enum { OWN_SLOTS = 1, OWN_RUN = MMA_WORDS == 8 ? 1 : MMA_VALUES }; /* OWN_RUN: values that are neighbours */
 DEVICE int own_slot(int) { return 0; }
@@ -34,7 +37,10 @@ template <class OP> DEVICE f32 own_reduce(f32 v)
         v = OP::run(v, shuffle_xor(v, m));
     return v;
 }
-template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c) { mma(other, own, c); }
+template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c)
+{
+    mma(other, own, c);
+}
 #endif
 
 /* Two values as a word; and what rounding them left out. */
@@ -76,20 +82,20 @@ template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> 
     UNROLL
     for (int p = 0; p < PARTS; p++)
         UNROLL
-        for (int j = 0; j < MMA_VALUES / 2; j++) {
+    for (int j = 0; j < MMA_VALUES / 2; j++) {
 #if defined(WK_NVIDIA)
-            f[p].w[j] = w[p][j];
+        f[p].w[j] = w[p][j];
 #else
-            if constexpr (MMA_WORDS * 2 == MMA_VALUES) {
-                f[p].w[j] = w[p][j];
-            } else { /* the even others are in one half of the wave, the odd ones in the other; an operand has both */
-                u32 theirs = shuffle_xor(w[p][j], 16);
-                u32 even = lane_id() < 16 ? w[p][j] : theirs, odd = lane_id() < 16 ? theirs : w[p][j];
-                f[p].w[2 * j] = (even & 0xFFFF) | odd << 16;
-                f[p].w[2 * j + 1] = even >> 16 | (odd & 0xFFFF0000);
-            }
-#endif
+        if constexpr (MMA_WORDS * 2 == MMA_VALUES) {
+            f[p].w[j] = w[p][j];
+        } else { /* the even others are in one half of the wave, the odd ones in the other; an operand has both */
+            u32 theirs = shuffle_xor(w[p][j], 16);
+            u32 even = lane_id() < 16 ? w[p][j] : theirs, odd = lane_id() < 16 ? theirs : w[p][j];
+            f[p].w[2 * j] = (even & 0xFFFF) | odd << 16;
+            f[p].w[2 * j + 1] = even >> 16 | (odd & 0xFFFF0000);
         }
+#endif
+    }
 }
 
 /* ---- tiles ---- */
@@ -134,7 +140,8 @@ template <int ROWS, int COLS, class T> DEVICE fragment<T> turned_operand(const T
 {
     fragment<T> f;
     int lane = lane_id();
-    matrix_load_turned(f.w, tile + tile_at<ROWS, COLS>(row0 + lane % 8 + lane / 16 * 8, col0 + lane / 8 % 2 * 8));
+    matrix_load_turned(f.w,
+                       tile + tile_at<ROWS, COLS>(row0 + lane % 8 + lane / 16 * 8, col0 + lane / 8 % 2 * 8));
     return f;
 }
 #endif
@@ -158,7 +165,8 @@ template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, bool ali
  * the next one, land ends it. Between the two, and before others read the tile, is a barrier. On AMD it waits in
  * registers. TURNED: the tile is wanted with its columns as rows; NVIDIA's operands are turned when they are read. */
 template <class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming {
-    static const int per_row = COLS / 8, each = (ROWS * COLS / 8 + THREADS - 1) / THREADS, step = THREADS / per_row;
+    static const int per_row = COLS / 8, each = (ROWS * COLS / 8 + THREADS - 1) / THREADS,
+                     step = THREADS / per_row;
     u32 first, width;
 #ifdef WK_NVIDIA
     u32 limit; /* rows before it are there: none, where the thread's columns lie beyond the width */
@@ -186,7 +194,8 @@ template <class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming
         } else {
             ROLLED
             for (; row < ROWS; row += step)
-                store<8>(tile + tile_at<ROWS, COLS>(row, c), eight_of(from.row(first + row), from.d, false, c, (int)width));
+                store<8>(tile + tile_at<ROWS, COLS>(row, c),
+                         eight_of(from.row(first + row), from.d, false, c, (int)width));
         }
         first += ROWS;
         at += ROWS * from.s;
@@ -227,13 +236,13 @@ template <class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming
         UNROLL
         for (int i = 0; i < each; i += keys)
             UNROLL
-            for (int j = 0; j < 8; j++) {
-                pack<T, keys> some;
-                UNROLL
-                for (int k = 0; k < keys; k++)
-                    some.v[k] = v[i + k].v[j];
-                store<keys>(tile + tile_at<COLS, ROWS>(c + j, row_of(i)), some);
-            }
+        for (int j = 0; j < 8; j++) {
+            pack<T, keys> some;
+            UNROLL
+            for (int k = 0; k < keys; k++)
+                some.v[k] = v[i + k].v[j];
+            store<keys>(tile + tile_at<COLS, ROWS>(c + j, row_of(i)), some);
+        }
     }
 #endif
 };
@@ -245,7 +254,8 @@ template <class T, int D, int ROWS> struct owners {
 #ifdef WK_HOPPER
     static const bool resident = false, kept = true;
 #else
-    static const bool resident = WAVE == 64 || D <= (MMA_WORDS < 8 ? 128 : 64), kept = !resident; /* kept: the tile stays */
+    static const bool resident = WAVE == 64 || D <= (MMA_WORDS < 8 ? 128 : 64),
+                      kept = !resident; /* kept: the tile stays */
 #endif
     fragment<T> f[resident ? D / 16 : 1];
     const T *tile;
@@ -275,14 +285,15 @@ DEVICE void start_dots(const owners<T, D, ROWS> &own, const T *tile, int width, 
     wgmma_fence();
     UNROLL
     for (int k = 0; k < D / 16; k++) /* a step is 32 bytes, four steps a block of columns */
-        wgmma_dots(width_tag<N>(), T(), &s[0][0], a + k / 4 * (ROWS * 8) + k % 4 * 2, b + k / 4 * (N * 8) + k % 4 * 2, k > 0);
+        wgmma_dots(width_tag<N>(), T(), &s[0][0], a + k / 4 * (ROWS * 8) + k % 4 * 2,
+                   b + k / 4 * (N * 8) + k % 4 * 2, k > 0);
     wgmma_commit();
 #else
     UNROLL
     for (int n = 0; n < N / 16; n++)
         UNROLL
-        for (int i = 0; i < MMA_VALUES; i++)
-            s[n][i] = 0;
+    for (int i = 0; i < MMA_VALUES; i++)
+        s[n][i] = 0;
     UNROLL
     for (int k = 0; k < D / 16; k++) {
         if (k * 16 >= width)
@@ -306,27 +317,27 @@ DEVICE void start_add(const fragment<T> (*weights)[PARTS], const T *tile, int wi
     UNROLL
     for (int n = 0; n < N / 16; n++)
         UNROLL
-        for (int p = 0; p < PARTS; p++)
-            UNROLL
-            for (int c = 0; c < D; c += WIDE)
-                wgmma_add(width_tag<WIDE>(), &out[c / 16][0], weights[n][p], b + n * 128 + c / 64 * (N * 8));
+    for (int p = 0; p < PARTS; p++)
+        UNROLL
+    for (int c = 0; c < D; c += WIDE)
+        wgmma_add(width_tag<WIDE>(), &out[c / 16][0], weights[n][p], b + n * 128 + c / 64 * (N * 8));
     wgmma_commit();
 #else
     UNROLL
     for (int n = 0; n < N / 16; n++)
         UNROLL
-        for (int c = 0; c < D / 16; c++) {
-            if (c * 16 >= width)
-                break;
+    for (int c = 0; c < D / 16; c++) {
+        if (c * 16 >= width)
+            break;
 #ifdef WK_NVIDIA
-            fragment<T> v = turned_operand<N, D>(tile, n * 16, c * 16);
+        fragment<T> v = turned_operand<N, D>(tile, n * 16, c * 16);
 #else
-            fragment<T> v = tile_operand<D, N>(tile, c * 16, n * 16);
+        fragment<T> v = tile_operand<D, N>(tile, c * 16, n * 16);
 #endif
-            UNROLL
-            for (int p = 0; p < PARTS; p++)
-                mma_own(weights[n][p], v, out[c]);
-        }
+        UNROLL
+        for (int p = 0; p < PARTS; p++)
+            mma_own(weights[n][p], v, out[c]);
+    }
 #endif
 }
 
@@ -348,8 +359,8 @@ template <int LEFT, int N> DEVICE void products_wait(f32 (*c)[MMA_VALUES])
     UNROLL
     for (int n = 0; n < N; n++)
         UNROLL
-        for (int i = 0; i < MMA_VALUES; i++)
-            asm volatile("" : "+f"(c[n][i])::"memory"); /* not read before */
+    for (int i = 0; i < MMA_VALUES; i++)
+        asm volatile("" : "+f"(c[n][i])::"memory"); /* not read before */
 #endif
 }
 
@@ -387,18 +398,21 @@ struct tile_gate {
         place = p;
         phase = 0;
         if (thread_id() == 0)
-            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads) : "memory");
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads)
+                         : "memory");
         barrier();
     }
     MEMBER void announce()
     {
         copies_wait();
-        asm volatile("{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(place)) : "memory");
+        asm volatile(
+            "{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(place))
+            : "memory");
     }
     template <class A, class B, class T> MEMBER void pass(const A &, T *, const B &, T *)
     {
-        asm volatile("{.reg .pred done;\nagain: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra again;}" ::"r"(
-                         shared_address(place)),
+        asm volatile("{.reg .pred done;\nagain: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done "
+                     "bra again;}" ::"r"(shared_address(place)),
                      "r"(phase)
                      : "memory");
         phase ^= 1;
