@@ -14,7 +14,6 @@ typedef struct {
     wk_tensor *weight, *bias;
     wk_tensor *gamma, *beta, *mean, *var; /* f32; NULL when folded */
     int64_t stride, padding, groups;
-    bool product; /* computed as a matrix product */
 } conv;
 
 typedef struct {
@@ -26,6 +25,7 @@ struct wm_resnet {
     conv stem;
     int convs; /* of each block: 2 basic, 3 bottleneck */
     int blocks[STAGES], n_blocks;
+    bool pixels; /* blocks compute with the channels of a pixel side by side */
     block *block;
     wk_tensor *fc_weight, *fc_bias;
     wm_resnet_watch watch;
@@ -87,7 +87,6 @@ static int64_t load_conv(origin *o, const wm_resnet_options *options, conv *c, c
     c->stride = stride;
     c->padding = k / 2;
     c->groups = in_channels / inner;
-    c->product = k == 1 && c->groups == 1 && o->device != wk_device_open("cpu");
     c->gamma = take(o, norm, "weight", WK_F32, 1, &channels, 1, 0);
     c->beta = take(o, norm, "bias", WK_F32, 1, &channels, 0, 0);
     c->mean = take(o, norm, "running_mean", WK_F32, 1, &channels, 0, 0);
@@ -165,6 +164,8 @@ static bool load_layers(wm_resnet *m, origin *o)
     wk_dtype dtype = m->options.dtype;
     int64_t channels = load_conv(o, &m->options, &m->stem, "conv1", "bn1", 3, o->file ? -1 : 64, 7, 2);
     m->stem.padding = 3;
+    m->pixels = m->convs == 3 && !m->options.keep_batch_norm && wk_dtype_size(dtype) == 2 &&
+                o->device != wk_device_open("cpu");
     m->block = calloc((size_t)m->n_blocks + 1, sizeof *m->block);
     if (!m->block) {
         wm_fail(WK_ERR_MEMORY, "resnet: not enough memory");
@@ -265,43 +266,58 @@ static void show(const wm_resnet *m, const char *name, const wk_tensor *y)
         m->watch(m->watch_ctx, name, y);
 }
 
-/* A convolution of 1 x 1 as what it is, a product over the channels: GPUs' libraries are two to three times as fast at
- * that, with the channels where they lie. */
-static wk_tensor *run_product(const conv *c, const wk_tensor *x)
-{
-    int64_t s = c->stride, out = wk_dim(c->weight, 0);
-    int64_t shape[] = {wk_dim(x, 0), wk_dim(x, 1), (wk_dim(x, 2) + s - 1) / s, (wk_dim(x, 3) + s - 1) / s};
-    if (s > 1 && x) {
-        const int64_t *at = wk_strides(x);
-        x = wk_as_strided(x, 4, shape, (int64_t[]){at[0], at[1], s * at[2], s * at[3]}, 0);
-    }
-    wk_tensor *y = wk_matmul(wk_reshape(c->weight, 2, (int64_t[]){out, shape[1]}),
-                             wk_reshape(x, 3, (int64_t[]){shape[0], shape[1], shape[2] * shape[3]}));
-    return wk_reshape(y, 4, (int64_t[]){shape[0], out, shape[2], shape[3]});
-}
-
 /* relu(norm(conv(x)) + z) of a layer; z may be NULL, relu false leaves that out. */
 static wk_tensor *run_conv(const conv *c, const wk_tensor *x, const wk_tensor *z, bool relu)
 {
     wk_act act = {.kind = relu ? WK_ACT_RELU : WK_ACT_NONE};
     wk_conv_options *options =
         WK_CONV(.stride = {c->stride, c->stride}, .padding = {c->padding, c->padding}, .groups = c->groups);
-    if (!c->gamma && !c->product)
+    if (!c->gamma)
         return wk_conv2d_bias_act(x, c->weight, c->bias, z, act, options);
-    wk_tensor *y = c->product ? run_product(c, x) : wk_conv2d(x, c->weight, NULL, options);
-    return c->gamma
-               ? wk_batch_norm_act(y, c->gamma, c->beta, c->mean, c->var, z, EPS, WK_BATCH_NORM_SPATIAL, act)
-               : wk_bias_act(y, c->bias, z, 1, act);
+    wk_tensor *y = wk_conv2d(x, c->weight, NULL, options);
+    return wk_batch_norm_act(y, c->gamma, c->beta, c->mean, c->var, z, EPS, WK_BATCH_NORM_SPATIAL, act);
+}
+
+/* ---- With the channels of a pixel side by side: tensors are [n, h, w, c]. Two of three convolutions of a bottleneck are
+ * then matrix products, with bias, shortcut and relu at their end, and matrix units take the third as it is. ---- */
+
+static wk_tensor *to_planes(const wk_tensor *x) { return wk_permute(x, (int[]){0, 3, 1, 2}); }
+
+static wk_tensor *to_pixels(const wk_tensor *x) { return wk_permute(x, (int[]){0, 2, 3, 1}); }
+
+/* A convolution of 1 x 1. */
+static wk_tensor *run_product(const conv *c, const wk_tensor *x, const wk_tensor *z, wk_act act)
+{
+    int64_t s = c->stride, in = wk_dim(x, 3), out = wk_dim(c->weight, 0);
+    int64_t shape[] = {wk_dim(x, 0), (wk_dim(x, 1) + s - 1) / s, (wk_dim(x, 2) + s - 1) / s, in};
+    const int64_t *at = x ? wk_strides(x) : (int64_t[]){0, 0, 0, 0};
+    wk_tensor *weight = wk_reshape(c->weight, 2, (int64_t[]){out, in});
+    if (s > 1)
+        x = wk_as_strided(x, 4, shape, (int64_t[]){at[0], s * at[1], s * at[2], at[3]}, 0);
+    if (at[3] == 1)
+        return wk_linear_act(x, weight, c->bias, z, act);
+    /* What a convolution gave lies plane by plane: transposed where it is. */
+    wk_tensor *y = wk_matmul(wk_reshape(x, 3, (int64_t[]){shape[0], -1, in}), wk_transpose(weight, 0, 1));
+    return wk_bias_act(wk_reshape(y, 4, (int64_t[]){shape[0], shape[1], shape[2], out}), c->bias, z, 3, act);
+}
+
+static wk_tensor *run_pixels(const conv *c, const wk_tensor *x, const wk_tensor *z, bool relu)
+{
+    if (wk_dim(c->weight, 2) == 1 && c->groups == 1)
+        return run_product(c, x, z, (wk_act){.kind = relu ? WK_ACT_RELU : WK_ACT_NONE});
+    return to_pixels(run_conv(c, to_planes(x), z ? to_planes(z) : NULL, relu));
 }
 
 /* The scope of a block frees what is between its convolutions. */
 static wk_tensor *run_block(const wm_resnet *m, const block *b, const wk_tensor *x)
 {
+    wk_tensor *(*run)(const conv *, const wk_tensor *, const wk_tensor *, bool) =
+        m->pixels ? run_pixels : run_conv;
     wk_scope_begin();
-    const wk_tensor *z = b->shortcut.weight ? run_conv(&b->shortcut, x, NULL, false) : x, *y = x;
+    const wk_tensor *z = b->shortcut.weight ? run(&b->shortcut, x, NULL, false) : x, *y = x;
     for (int k = 0; k < m->convs; k++) {
         bool last = k + 1 == m->convs;
-        y = run_conv(&b->conv[k], y, last ? z : NULL, true);
+        y = run(&b->conv[k], y, last ? z : NULL, true);
     }
     return wk_scope_end_keep((wk_tensor *)y);
 }
@@ -320,15 +336,16 @@ wk_tensor *wm_resnet_run(const wm_resnet *m, const wk_tensor *images)
     char name[NAME];
     wk_scope_begin();
     wk_tensor *x = run_stem(m, images);
+    x = m->pixels ? to_pixels(x) : x;
     for (int s = 0, n = 0; s < STAGES; s++)
         for (int i = 0; i < m->blocks[s]; i++, n++) {
             wk_tensor *y = run_block(m, &m->block[n], x);
             wk_drop(x);
             x = y;
             snprintf(name, sizeof name, "layer%d.%d", s + 1, i);
-            show(m, name, x);
+            show(m, name, m->watch && m->pixels ? to_planes(x) : x);
         }
-    x = wk_flatten(wk_global_avg_pool2d(x), 1, 3);
+    x = m->pixels ? wk_mean(x, 2, (int64_t[]){1, 2}, 0) : wk_flatten(wk_global_avg_pool2d(x), 1, 3);
     show(m, "avgpool", x);
     x = wk_cast(wk_linear(x, m->fc_weight, m->fc_bias, WK_ACT_NONE), WK_F32);
     show(m, "fc", x);

@@ -118,6 +118,13 @@ def jpeg_files(rng):
                     Image.fromarray(picture(w, h, rng)).save(out, "JPEG", quality=85, subsampling=subsampling,
                                                              progressive=progressive, **more)
                     yield f"{w}x{h}-s{subsampling}-p{int(progressive)}-r{restart}.jpg", out.getvalue()
+    # Sampling that Pillow does not write: as many blocks in another order.
+    for name, size, subsampling, factors in (("440", (16, 16), 1, 0x12), ("440-odd", (13, 15), 1, 0x12), ("411", (32, 16), 2, 0x41)):
+        out = io.BytesIO()
+        Image.fromarray(picture(*size, rng)).save(out, "JPEG", quality=90, subsampling=subsampling)
+        data = bytearray(out.getvalue())
+        data[data.index(b"\xff\xc0") + 11] = factors
+        yield f"{name}.jpg", bytes(data)
     for name, mode, more in (("grey", "L", {}), ("grey-p", "L", {"progressive": True}), ("rgb", "RGB", {"keep_rgb": True}),
                              ("q100", "RGB", {"quality": 100, "subsampling": 0}), ("q5", "RGB", {"quality": 5})):
         out = io.BytesIO()
