@@ -78,6 +78,9 @@ static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)
 }
 
 wk_divisor wk_divisor_of(i64 d);
+/* Whether a kernel needs 64-bit indices for n places. WICK_WIDE_INDEX=1 says so of any number: how tests reach such kernels
+ * without 2^31 elements. */
+bool wk_gpu_wide(i64 n);
 /* For a kernel that checks indices: input `slot` of the call. */
 wk_report wk_report_of(const wk_call *c, int slot);
 

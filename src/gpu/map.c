@@ -95,7 +95,7 @@ static bool better_packed(const wk_tensor *t)
 
 static wk_status launch(const wk_call *c, const wk_gpu_map *m, const walk *w, map_args *a)
 {
-    int vec = vector_width(m, w), mode = w->packed ? 0 : a->count < (i64)1 << 31 ? 1 : 2;
+    int vec = vector_width(m, w), mode = w->packed ? 0 : wk_gpu_wide(a->count) ? 2 : 1;
     wk_instance instance = {.formula = m->formula, .i = {(short)m->n_in, (short)vec, (short)mode}};
     instance.t[0] = (unsigned char)m->out->dtype;
     for (int k = 0; k < 3; k++)

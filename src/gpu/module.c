@@ -1,5 +1,6 @@
 /* module.c: from a kernel and an instance to a function on the device, and its launch. */
 #include <stdio.h>
+#include <stdlib.h>
 #include "core/dtype.h"
 #include "core/memory.h"
 #include "pack.h"
@@ -261,6 +262,18 @@ wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
     if (code == 0)
         code = g->driver->fill(p, 0, bytes, wk_gpu_stream_handle(g));
     return code ? wk_gpu_fail(g, code, "zeroing memory") : WK_OK;
+}
+
+bool wk_gpu_wide(i64 n)
+{
+    static atomic_int forced; /* 0: not read yet; 1: no; 2: yes */
+    int f = atomic_load_explicit(&forced, memory_order_relaxed);
+    if (f == 0) {
+        const char *text = getenv("WICK_WIDE_INDEX");
+        f = text && text[0] == '1' ? 2 : 1;
+        atomic_store_explicit(&forced, f, memory_order_relaxed);
+    }
+    return f == 2 || n >= (i64)1 << 31;
 }
 
 /* n / d = (mulhi(n, magic) + n) >> shift for n below 2^31 (Granlund and Montgomery). */
