@@ -85,7 +85,8 @@ enum { SMALL_LINE = 1 << 14, LARGE_LINE = 1 << 15 }; /* bytes of a line in share
 
 static bool lines_for_blocks(const wk_index_plan *p)
 {
-    return p->n >= BLOCK_IDS && p->count / p->n >= BLOCK_LINES && p->count / p->n < (i64)1 << 31;
+    return p->n >= BLOCK_IDS && p->count / p->n >= BLOCK_LINES && p->n < (i64)1 << 30 &&
+           p->count / p->n < (i64)1 << 31;
 }
 
 bool wk_index_reads_lines(const wk_call *c, const wk_index_plan *p)

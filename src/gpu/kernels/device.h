@@ -476,14 +476,15 @@ DEVICE f32 m_recip(f32 x)
     return y;
 #endif
 }
-/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is; 0 for what is below the least
+ * normal number. */
 DEVICE f32 m_exp2_fast(f32 x)
 {
 #ifdef WK_AMD
     return __builtin_amdgcn_exp2f(x);
 #else
     f32 y;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #endif
 }

@@ -65,6 +65,17 @@ template <class F> struct whole_packs {
                 A t = term; \
                 return t == v || (t != t && v != v); \
             } \
+            /* Over lanes: the extreme first, which is cheap, then the first place where it is. */ \
+            MEMBER void merge_over(u32 group) \
+            { \
+                A all = v; \
+                for (u32 m = group / 2; m; m /= 2) \
+                    all = better_of(all, shuffle_xor(all, m)); \
+                u32 place = v == all || (v != v && all != all) ? at : ~0u; \
+                for (u32 m = group / 2; m; m /= 2) \
+                    place = lesser(place, shuffle_xor(place, m)); \
+                v = all, at = place; \
+            } \
             MEMBER void start() { v = first, at = ~0u; } \
             MEMBER void take(A x, u32 i) \
             { \
@@ -213,17 +224,21 @@ template <class S> DEVICE S shuffle_state(const S &s, u32 from)
 }
 
 /* Over `group` neighbouring lanes, a power of two up to WAVE. */
-template <class S> DEVICE void merge_lanes(S &s, u32 group)
+template <class F, class S> DEVICE void merge_lanes(S &s, u32 group)
 {
-    for (u32 m = group / 2; m; m /= 2)
-        s.merge(shuffle_state(s, lane_id() ^ m));
+    if constexpr (whole_packs<F>::value) {
+        s.merge_over(group);
+    } else {
+        for (u32 m = group / 2; m; m /= 2)
+            s.merge(shuffle_state(s, lane_id() ^ m));
+    }
 }
 
 /* Over the block; thread 0 gets the result. */
-template <class S> DEVICE void merge_block(S &s)
+template <class F, class S> DEVICE void merge_block(S &s)
 {
     SHARED S room[WK_REDUCE_THREADS / WAVE];
-    merge_lanes(s, WAVE);
+    merge_lanes<F>(s, WAVE);
     if (lane_id() == 0)
         room[wave_id()] = s;
     barrier();
@@ -268,11 +283,14 @@ template <int HOW, class S, class T, int VEC>
 DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
 {
     const int ahead = VEC == 1 ? 8 : 4;
+    const bool line = w.rank == 1; /* then every step is as far as the next */
+    const i64 hop = step * w.x[0];
     for (; at + (ahead - 1) * step < to; at += ahead * step) {
         pack<T, VEC> p[ahead];
+        i64 first = at * w.x[0];
         UNROLL
         for (int u = 0; u < ahead; u++)
-            p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
+            p[u] = load<VEC>(x + (line ? first + u * hop : walk_to(w, at + u * step).x));
         UNROLL
         for (int u = 0; u < ahead; u++)
             take_pack<HOW, S, T, VEC>(s, p[u], (u32)(at + u * step));
@@ -310,7 +328,7 @@ template <class S, class T, int VEC> DEVICE void find_in_pack(const reduce_args 
 }
 
 /* A row that several blocks share: the last of them merges all parts, whichever it is in the same order. */
-template <class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
+template <class F, class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
 {
     S *parts = (S *)a.parts + out * a.part_out;
     if (thread_id() == 0)
@@ -320,7 +338,7 @@ template <class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
     s.start();
     for (i32 i = (i32)thread_id(); i < a.n_parts; i += WK_REDUCE_THREADS)
         s.merge(parts[i * a.part_next]);
-    merge_block(s);
+    merge_block<F>(s);
     return true;
 }
 
@@ -337,14 +355,14 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const red
         bool there = out < a.outs;
         S s = fold_row<HOW, S, T, VEC>(a, there ? out : 0, begin + lane, there ? end : 0, group);
         if (group > WAVE)
-            merge_block(s);
+            merge_block<F>(s);
         else
-            merge_lanes(s, group);
+            merge_lanes<F>(s, group);
         if constexpr (HOW == WHOLE) {
             if (there && lane == 0)
                 find_in_pack<S, T, VEC>(a, out, s);
         }
-        if (a.parts && !gather_parts(a, out, s))
+        if (a.parts && !gather_parts<F>(a, out, s))
             return;
         if (there && lane == 0)
             finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
