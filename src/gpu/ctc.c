@@ -7,8 +7,7 @@
 static const wk_kernel sums_kernel = {"ctc", "ctc_log_sums", "ctc_args", 256, .types = 1};
 static const wk_kernel paths_kernel = {"ctc", "ctc_paths", "ctc_args", WK_CTC_STATES, .types = 1, .ints = 1};
 static const wk_kernel long_kernel = {"ctc", "ctc_paths", "ctc_args", 512, .types = 1, .ints = 1};
-/* Bound to more threads than it is launched with: for 256 NVIDIA's compiler spills two words of f64. */
-static const wk_kernel gradient_kernel = {"ctc", "ctc_gradient", "ctc_args", 512, .types = 1};
+static const wk_kernel gradient_kernel = {"ctc", "ctc_gradient", "ctc_args", 256, .types = 1, .blocks = 1};
 
 static void take_tensors(const wk_call *c, ctc_args *a)
 {
@@ -77,7 +76,7 @@ static wk_status run_ctc(wk_call *c)
     WK_TRY(make_rooms(c, &a));
     int wave = wk_gpu_of(c->device)->facts.wave;
     bool long_rows = a.states > WK_CTC_STATES;
-    wk_grid by_rows = {.x = wk_blocks(a.steps * a.batch, 256 / wave, WK_GRID_MAX), .threads = 256};
+    wk_grid by_rows = {.x = wk_blocks(a.steps * a.batch, 256 / wave, WK_GRID_MAX)};
     wk_grid by_sequences = {.x = wk_blocks(a.batch, 1, WK_GRID_MAX),
                             .y = a.dx ? 2 : 1,
                             .threads = long_rows ? 0 : (int)((a.states + wave - 1) / wave * wave)};

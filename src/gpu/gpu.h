@@ -47,6 +47,9 @@ typedef struct {
     bool formula;
     int types, ints;
     bool exact; /* no product may be fused with a sum */
+    /* Blocks that share a unit on NVIDIA, at least: bounds the registers. 0: the compiler's choice, which may be to spill
+     * some for more blocks at once. */
+    int blocks;
 } wk_kernel;
 
 /* Which instance. Unused fields must be zero. */

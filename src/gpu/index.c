@@ -24,8 +24,8 @@ static const wk_kernel add_few = {"index", "index_add_few", "index_args", 256, .
 static const wk_kernel add_atomic = {"index", "index_add_atomic", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel add_wide_rows = {"index",         "index_rows", "runs_args",
                                         WK_RUNS_THREADS, .types = 1,   .ints = 1};
-static const wk_kernel add_runs = {"index",         "index_runs", "runs_args",
-                                   WK_RUNS_THREADS, .types = 1,   .ints = 1};
+static const wk_kernel add_runs = {"index",    "index_runs", "runs_args", WK_RUNS_THREADS,
+                                   .types = 1, .ints = 1,    .blocks = 1};
 
 /* ---- the plan ---- */
 

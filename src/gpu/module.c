@@ -27,8 +27,11 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
 static void instance_source(const wk_kernel *k, const wk_kernel_name *name, char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
-    snprintf(source, room, "#include \"%s.hip\"\nINSTANCE(wk_kernel, %s, %s, %d, %.*s)\n", k->file, k->name,
-             k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
+    char blocks[24] = "";
+    if (k->blocks)
+        snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
+    snprintf(source, room, "#include \"%s.hip\"\nINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
+             k->blocks ? blocks : "(", k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
 }
 
 enum { OPTIONS = 8 };

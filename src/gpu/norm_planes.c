@@ -7,10 +7,9 @@ static const wk_kernel columns_kernel = {"norm_planes", "norm_columns", "norm_co
                                          256,           .types = 1,     .ints = 1};
 static const wk_kernel apply_kernel = {"norm_planes", "norm_apply", "norm_planes_args",
                                        256,           .types = 1,   .ints = 3};
-/* Bound to more threads than they are launched with: for 256 NVIDIA's compiler spills two words of f64. */
 #define FINISH(name) \
     { \
-        "norm_planes", name, "norm_finish_args", 512, .types = 1 \
+        "norm_planes", name, "norm_finish_args", 256, .types = 1, .blocks = 1 \
     }
 static const wk_kernel finish_kernels[] = {
     [WK_FINISH_TRAIN] = FINISH("norm_finish_train"),
@@ -79,7 +78,7 @@ wk_status wk_norm_finish(const wk_call *c, norm_finish_args *a, int kind)
     a->by_channels = wk_divisor_if_small(a->channels);
     a->by_chunks = wk_divisor_if_small(a->chunks);
     return WK_LAUNCH(c, &finish_kernels[kind], WK_INSTANCE(.t = {(unsigned char)c->dtype}),
-                     ((wk_grid){.x = wk_blocks(a->families, waves, WK_GRID_MAX), .threads = 256}), *a);
+                     ((wk_grid){.x = wk_blocks(a->families, waves, WK_GRID_MAX)}), *a);
 }
 
 wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)

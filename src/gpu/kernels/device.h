@@ -21,6 +21,7 @@
 #define SHARED WK_ATTR(shared)
 #define CONSTANT static WK_ATTR(device) const
 #define BOUNDS(threads) WK_ATTR(amdgpu_flat_work_group_size(1, threads))
+#define BOUNDS_OF(blocks, threads) BOUNDS(threads)
 #define PARAM(type) const type
 #define RESTRICT __restrict__
 #else
@@ -29,6 +30,7 @@
 #define SHARED __shared__
 #define CONSTANT static __device__ const
 #define BOUNDS(threads) __launch_bounds__(threads)
+#define BOUNDS_OF(blocks, threads) __launch_bounds__(threads, blocks)
 #define PARAM(type) const __grid_constant__ type
 #define RESTRICT __restrict__
 #endif
@@ -39,6 +41,9 @@
 
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+/* With registers for so many blocks on a unit. */
+#define INSTANCE_OF(blocks, name, kernel, args, threads, ...) \
+    KERNEL void BOUNDS_OF(blocks, threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
 
 typedef float f32;
 typedef double f64;
