@@ -3,6 +3,7 @@
 #include "families.h"
 
 static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
+static const wk_kernel dense_kernel = {"norm", "norm_rows", "norm_rows_args", 256, .types = 1, .ints = 4};
 static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args",
                                        256,    .types = 1,       .ints = 4};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
@@ -36,15 +37,15 @@ static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
     return false;
 }
 
-/* Rows of 16-bit elements are short in bytes: a thread has parts of two of them, EACH elements of each. */
-static bool pairs_form(const wk_call *c, const wk_group_shape *s, i64 n, int vec, row_form *f)
+/* Rows of 16-bit elements are short in bytes: fewer threads with more of a row each, `each` elements, keep more rows on their
+ * way. Such blocks are small enough for the registers that takes. */
+static bool dense_form(const wk_call *c, i64 n, int vec, int each, row_form *f)
 {
-    enum { EACH = 16 };
     int wave = wk_gpu_of(c->device)->facts.wave;
-    if (wk_bytes(c->dtype) != 2 || vec < 8 || n <= 256 || s->groups > 1 || s->inner > 1)
+    if (wk_bytes(c->dtype) != 2 || vec < 8 || n <= 256)
         return false;
-    for (int lanes = 16; lanes <= 256; lanes *= 2) {
-        if ((i64)lanes * EACH < n)
+    for (int lanes = 16; lanes * each <= 4096; lanes *= 2) {
+        if ((i64)lanes * each < n)
             continue;
         *f = (row_form){.vec = vec, .packs = 1, .lanes = lanes, .threads = lanes > wave ? lanes : 256};
         while ((i64)f->packs * f->vec * f->lanes < n)
@@ -133,8 +134,11 @@ static wk_status run_norm(wk_call *c)
     p.a.y = wk_ptr(c->out[0]);
     int vec = wk_pack_width(c->dtype, p.n | p.a.x_step, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
                             p.s.inner > 1 ? 2 : 4);
-    bool pairs = pairs_form(c, &p.s, p.n, vec, &f);
-    if (!pairs)
+    /* Where rows have the same weights a thread takes parts of two of them; with a mean to find, not of long ones. */
+    bool pairs =
+        p.s.groups == 1 && p.s.inner == 1 && (!p.a.centred || p.n <= 2048) && dense_form(c, p.n, vec, 16, &f);
+    bool dense = pairs || dense_form(c, p.n, vec, 32, &f);
+    if (!dense)
         form_of(c, p.n, vec, 1024, &f);
     p.a.whole = p.s.inner % vec == 0;
     wk_instance instance = {
@@ -142,7 +146,7 @@ static wk_status run_norm(wk_call *c)
         .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)(pairs ? p.a.centred : p.s.inner > 1)}};
     wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
                     .threads = f.threads};
-    return WK_LAUNCH(c, pairs ? &pairs_kernel : &rows_kernel, &instance, grid, p.a);
+    return WK_LAUNCH(c, pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel, &instance, grid, p.a);
 }
 
 /* ---- gradients ---- */
