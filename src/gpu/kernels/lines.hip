@@ -24,17 +24,11 @@ DEVICE void fetch_line(A (*v)[VEC], const T *line, u32 at, u32 group, u32 steps,
         if (at + k * group < steps)
             p[k] = load<VEC>(line + (i64)(at + k * group) * VEC);
     }
-    const T absent = put<T>(none); /* chosen before it is widened: fewer instructions for narrow elements */
-    pack<T, VEC> filler;
-    UNROLL
-    for (int i = 0; i < VEC; i++)
-        filler.v[i] = absent;
     UNROLL
     for (int k = 0; k < KEEP; k++) {
-        p[k] = at + k * group < steps ? p[k] : filler;
         UNROLL
         for (int i = 0; i < VEC; i++)
-            v[k][i] = get(p[k].v[i]);
+            v[k][i] = at + k * group < steps ? get(p[k].v[i]) : none;
     }
 }
 

@@ -283,14 +283,11 @@ template <int HOW, class S, class T, int VEC>
 DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
 {
     const int ahead = VEC == 1 ? 8 : 4;
-    const bool line = w.rank == 1; /* then every step is as far as the next */
-    const i64 hop = step * w.x[0];
     for (; at + (ahead - 1) * step < to; at += ahead * step) {
         pack<T, VEC> p[ahead];
-        i64 first = at * w.x[0];
         UNROLL
         for (int u = 0; u < ahead; u++)
-            p[u] = load<VEC>(x + (line ? first + u * hop : walk_to(w, at + u * step).x));
+            p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
         UNROLL
         for (int u = 0; u < ahead; u++)
             take_pack<HOW, S, T, VEC>(s, p[u], (u32)(at + u * step));
@@ -396,6 +393,12 @@ template <class S, int VEC> DEVICE void merge_rows(S *s, u32 log_across)
 template <class S, class TO, int VEC, class A>
 DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
 {
+    if (a.parts) {
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            ((S *)a.parts)[(out + i) * a.part_out + block_id_y() * a.part_next] = s[i];
+        return;
+    }
     i64 to = walk_to(a.kept, out).y;
     if (VEC > 1 && a.packed_y && a.y) {
         pack<TO, VEC> y;
@@ -408,30 +411,6 @@ DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
     UNROLL
     for (int i = 0; i < VEC; i++)
         finish<TO>(a, s[i], to + i * a.kept.y[0], count);
-}
-
-/* Columns that several blocks share: the last of them merges all parts. */
-template <class S, int VEC> DEVICE bool gather_columns(const reduce_args &a, i64 out, bool there, S *s)
-{
-    u32 row = thread_id() >> a.log_group, rows = WK_REDUCE_THREADS >> a.log_group;
-    S *parts = (S *)a.parts + out * a.part_out;
-    UNROLL
-    for (int i = 0; i < VEC; i++) {
-        if (there && row == 0)
-            parts[i * a.part_out + block_id_y() * a.part_next] = s[i];
-    }
-    if (!last_of(a.counters + block_id(), (u32)a.n_parts))
-        return false;
-    UNROLL
-    for (int i = 0; i < VEC; i++)
-        s[i].start();
-    for (i32 p = (i32)row; p < a.n_parts; p += (i32)rows) {
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            s[i].merge(parts[i * a.part_out + p * a.part_next]);
-    }
-    merge_rows<S, VEC>(s, a.log_group);
-    return true;
 }
 
 /* 2^log_group threads lie along a row, VEC columns each; the block's other threads take other rows. */
@@ -452,10 +431,27 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const 
         fold_packs<ACROSS, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
                                      rows);
         merge_rows<S, VEC>(s, a.log_group);
-        if (a.parts && !gather_columns<S, VEC>(a, out, there, s))
-            return;
         if (there && row == 0)
             finish_columns<S, TO, VEC>(a, s, out, (acc<T>)a.count);
+    }
+}
+
+/* ---- parts of columns ---- */
+
+/* 2^log_group threads merge the parts of a result. */
+template <class F, class T, class TO> DEVICE void reduce_parts(const reduce_args &a)
+{
+    typedef typename F::template state<acc<T>> S;
+    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_REDUCE_THREADS >> a.log_group;
+    for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
+        i64 out = first + (thread_id() >> a.log_group);
+        S s;
+        s.start();
+        for (i32 i = lane; i < a.n_parts && out < a.outs; i += group)
+            s.merge(((const S *)a.parts)[out * a.part_out + i * a.part_next]);
+        merge_lanes<F>(s, group);
+        if (lane == 0 && out < a.outs)
+            finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
     }
 }
 
