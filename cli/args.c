@@ -22,15 +22,20 @@ int args_usage(const char *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
-int args_error(void)
+void args_line(const char *message)
 {
-    char line[1024];
-    snprintf(line, sizeof line, "wick: %s%s%s", source ? source : "", source ? ": " : "", wk_error());
+    char line[1200];
+    snprintf(line, sizeof line, "wick: %s%s%s", source ? source : "", source ? ": " : "", message);
     for (char *p = line; *p; p++) {
         if ((unsigned char)*p < ' ') /* a name out of a file may hold anything; the message is one line */
             *p = '?';
     }
     fprintf(stderr, "%s\n", line);
+}
+
+int args_error(void)
+{
+    args_line(wk_error());
     wk_error_clear();
     return EXIT_FAILED;
 }

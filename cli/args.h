@@ -37,6 +37,8 @@ void args_where(const char *where);
 /* "wick COMMAND: text; see `wick COMMAND --help`" on stderr; returns 2. */
 int args_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* "wick: message" on stderr, in one line whatever the message holds. */
+void args_line(const char *message);
 /* The library's pending error as one line on stderr, "wick: message", and clears it; returns 1. */
 int args_error(void);
 

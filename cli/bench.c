@@ -12,7 +12,7 @@
 
 static const char help[] =
     "usage: wick bench [--device D] [--filter TEXT] [--impl I] [--against FILE] [--seconds S] [--json]\n"
-    "                  [--html FILE] [--list]\n"
+    "                  [--tune] [--html FILE] [--list]\n"
     "\n"
     "Measures ops at sizes of real models: time, GB/s, TFLOP/s, and the share of what this machine reaches "
     "in a plain\n"
@@ -22,6 +22,10 @@ static const char help[] =
     "  --device D      cpu, rocm:0, cuda:0 or auto (default)\n"
     "  --filter TEXT   only cases with this text in their name; may be given several times\n"
     "  --impl I        only implementations of this name\n"
+    "  --tune          on a GPU, search for the fastest implementation of each case first; the choice is "
+    "kept "
+    "in\n"
+    "                  tune.txt in the cache folder and used from then on, here and by every program\n"
     "  --against FILE  a peer's times, one JSON object a line with case and us; prints the ratio (above 1: "
     "wick is\n"
     "                  faster) and the geometric mean of the ratios\n"
@@ -48,7 +52,7 @@ typedef struct {
     arg_list filters;
     const char *against, *impl, *html;
     double seconds;
-    bool json, list;
+    bool json, list, tune;
     peer_case peers[MAX_PEER];
     int n_peers;
     double copy_gbs;                      /* what a copy reaches on the CPU; 0 until measured */
@@ -97,6 +101,11 @@ static double run_once(bench *b, wk_sample *s, bool in_place)
 static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
     one_call one = {s, k->in_place};
+    if (b->tune && !b->impl) {
+        wk_tune(WK_TUNE(.again = 1));
+        run_once(b, s, k->in_place);
+        wk_tune(NULL);
+    }
     wk_force_impl(b->impl);
     double us = strcmp(k->name, "eager_overhead.add1024") == 0 ? bench_chain(b->device, now_us, call, &one)
                 : strcmp(k->name, "graph_replay.add1024") == 0
@@ -315,10 +324,11 @@ static int run_cases(bench *b)
 static int parse(bench *b, int argc, char **argv)
 {
     const char *device = "auto", *seconds = "0.3";
-    const arg_option known[] = {
-        {"device", .value = &device},      {"filter", .list = &b->filters}, {"impl", .value = &b->impl},
-        {"against", .value = &b->against}, {"seconds", .value = &seconds},  {"json", .flag = &b->json},
-        {"html", .value = &b->html},       {"list", .flag = &b->list},      {0}};
+    const arg_option known[] = {{"device", .value = &device},   {"filter", .list = &b->filters},
+                                {"impl", .value = &b->impl},    {"against", .value = &b->against},
+                                {"seconds", .value = &seconds}, {"json", .flag = &b->json},
+                                {"html", .value = &b->html},    {"list", .flag = &b->list},
+                                {"tune", .flag = &b->tune},     {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;

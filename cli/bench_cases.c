@@ -53,6 +53,24 @@ static const bench_case cpu_cases[] = {
     {"matmul.1x4096x4096.f32", "matmul", "a=T[1,4096] b=T[4096,4096]", WK_F32, 16 * MB *F32, 0, 0, false},
     {"matmul.1x4096x4096.bf16", "matmul", "a=T[1,4096] b=T[4096,4096]", WK_BF16, 16 * MB *BF16, 0, 0, false},
     {"matmul.b16.128.f32", "matmul", "a=T[16,128,128] b=T[16,128,128]", WK_F32, 0, 64 * MB, 0, false},
+#define QLINEAR(format, row_bytes) \
+    {"qlinear.1x4096x14336." format, \
+     "qlinear", \
+     "x=T[1,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, \
+     WK_F32, \
+     14336.0 * row_bytes, \
+     0, \
+     0, \
+     false}, \
+    { \
+        "qlinear.512x4096x14336." format, "qlinear", \
+            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F32, 0, \
+            2.0 * 512 * 4096 * 14336, 0, false \
+    }
+    QLINEAR("q4_0", 2304),
+    QLINEAR("q8_0", 4352),
+    QLINEAR("q4_k", 2304),
+    QLINEAR("q6_k", 3360),
 #define SDPA(name, kv, dtype) \
     { \
         name, "sdpa", "q=T[1,16,1024,64] k=T[1," kv ",1024,64] v=T[1," kv ",1024,64] causal=1", dtype, 0, \
@@ -107,6 +125,26 @@ static const bench_case cpu_cases[] = {
      "x=T[128,16,64]:-8..-1 labels=i32[16,20]:1..64 input_lengths=i64[16]:128..129 "
      "label_lengths=i64[16]:20..21",
      WK_F32, 0, 0, 0, false},
+    /* Fused ops; PyTorch's counterpart is what its eager mode runs for the same formula. */
+    {"expr.gelu_abcd.f32", "expr",
+     "text=gelu(a*b+c)*d a=T[16777216] b=T[16777216] c=T[16777216] d=T[16777216]", WK_F32, 5 * N *F32, 0, 0,
+     false},
+    {"expr.gelu_abcd.bf16", "expr",
+     "text=gelu(a*b+c)*d a=T[16777216] b=T[16777216] c=T[16777216] d=T[16777216]", WK_BF16, 5 * N *BF16, 0, 0,
+     false},
+    {"add_rms_norm.4096x1024.f32", "add_rms_norm", "x=T[4096,1024] residual=T[4096,1024] weight=T[1024]",
+     WK_F32, 16 * MB *F32, 0, 0, false},
+    {"add_rms_norm.4096x1024.bf16", "add_rms_norm", "x=T[4096,1024] residual=T[4096,1024] weight=T[1024]",
+     WK_BF16, 16 * MB *BF16, 0, 0, false},
+    {"silu_mul.f32", "silu_mul", "gate=T[4096,4096] up=T[4096,4096]", WK_F32, 3 * N *F32, 0, 0, false},
+    {"silu_mul.bf16", "silu_mul", "gate=T[4096,4096] up=T[4096,4096]", WK_BF16, 3 * N *BF16, 0, 0, false},
+    {"bias_act.gelu.f32", "bias_act", "x=T[4096,4096] bias=T[4096] act=gelu", WK_F32, 2 * N *F32, 0, 0,
+     false},
+    {"linear_act.gelu.1024.f32", "linear_act", "x=T[1024,1024] weight=T[1024,1024] bias=T[1024] act=gelu",
+     WK_F32, 0, 2048 * MB, 0, false},
+    {"conv2d_bias_act.resnet_3x3.f32", "conv2d_bias_act",
+     "x=T[4,64,56,56] weight=T[64,64,3,3] bias=T[64] padding=1 act=relu", WK_F32, 0,
+     2.0 * 4 * 64 * 56 * 56 * 64 * 9, 0, false},
     {"eager_overhead.add1024", "affine", "x=T[1024] mul=1 add=1", WK_F32, 0, 0, 0, false},
     {0},
 };

@@ -23,7 +23,8 @@ static const char head[] =
     "th { position: sticky; top: 0; background: var(--page); } "
     "th:first-child, td:first-child, th:last-child, td:last-child { text-align: left; }\n"
     "svg { width: 100%; height: auto; } svg text { fill: var(--ink); font: 11px system-ui, sans-serif; }\n"
-    "svg .soft { fill: var(--soft); } svg line { stroke: var(--line); } svg line.one { stroke: var(--ink); }\n"
+    "svg .soft { fill: var(--soft); } svg line { stroke: var(--line); } svg line.one { stroke: var(--ink); "
+    "}\n"
     ".good { fill: var(--good); } .even { fill: var(--even); } .bad { fill: var(--bad); }\n"
     "</style></head><body>\n";
 
@@ -171,7 +172,9 @@ bool bench_html(const char *path, const char *device, const char *peer, const be
             strftime(date, sizeof date, "%Y-%m-%d", &day);
         fprintf(f, "%s<h1>wick bench</h1>\n<p>wick %s on ", head, wk_version());
         put_text(f, device);
-        fprintf(f, ", %s. The limits were measured in the same run: a copy of as many bytes, the best matrix product.",
+        fprintf(f,
+                ", %s. The limits were measured in the same run: a copy of as many bytes, the best matrix "
+                "product.",
                 date);
         if (n > 0) {
             fprintf(f, "<br>Against ");

@@ -9,5 +9,6 @@ int cmd_op(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_kernels(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@ static const struct {
     {"check", "prove that a device computes right", cmd_check},
     {"bench", "measure how fast it is", cmd_bench},
     {"kernels", "build the GPU kernels ahead; what they need", cmd_kernels},
+    {"run", "run a model from its files", cmd_run},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -37,7 +37,8 @@ static const char help[] =
     "Examples:\n"
     "  wick op softmax x.safetensors y.safetensors dim=-1\n"
     "  wick op conv2d in.safetensors out.safetensors stride=2 padding=1,1 --device rocm:0\n"
-    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n";
+    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n"
+    "  wick op expr in.safetensors out.safetensors text='gelu(a*b + c)*d'\n";
 
 /* ---- the command line ---- */
 
@@ -188,9 +189,9 @@ static wk_status take_tail(job *j)
     }
     j->call.tail = j->tail;
     j->call.n_tail = n;
-    /* A gradient has an output for each tensor of the tail. */
+    /* A gradient has an output for each tensor of the tail, and so have ops that change them. */
     size_t length = strlen(j->op->name);
-    if (length > 9 && strcmp(j->op->name + length - 9, "_backward") == 0)
+    if (j->op->tail_gives || (length > 9 && strcmp(j->op->name + length - 9, "_backward") == 0))
         j->call.tail_out = j->tail_out;
     return WK_OK;
 }
@@ -296,11 +297,14 @@ static wk_status save_outputs(job *j)
         tensors[n] = j->call.out[i];
         n += tensors[n] != NULL;
     }
-    for (int i = 0; j->call.tail_out && i < j->call.n_tail && status == WK_OK; i++, n++) {
+    for (int i = 0; j->call.tail_out && i < j->call.n_tail && status == WK_OK; i++) {
         char buf[NAME - 1];
-        snprintf(texts[n], NAME, "d%s", j->op->tail_name(j->params.bytes, i, buf, sizeof buf));
+        if (!j->call.tail_out[i])
+            continue;
+        snprintf(texts[n], NAME, "%s%s", j->op->tail_gives ? "" : "d",
+                 j->op->tail_name(j->params.bytes, i, buf, sizeof buf));
         names[n] = texts[n];
-        tensors[n] = j->call.tail_out[i];
+        tensors[n++] = j->call.tail_out[i];
     }
     if (status == WK_OK)
         status = wk_safetensors_save(j->request->out, n, names, tensors);

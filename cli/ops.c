@@ -32,9 +32,10 @@ static const char help[] =
     "  wick ops --json | jq -r '.[] | select(.dtypes | index(\"u8\")) | .name'\n";
 
 static const char *const kinds[WK_KIND_COUNT] = {"cpu", "rocm", "cuda"};
-static const char *const types[] = {[WK_P_INT] = "int",       [WK_P_BOOL] = "bool", [WK_P_FLOAT] = "float",
-                                    [WK_P_SCALAR] = "number", [WK_P_INTS] = "ints", [WK_P_LIST] = "list",
-                                    [WK_P_FLOATS] = "floats", [WK_P_ENUM] = "enum", [WK_P_DTYPE] = "dtype"};
+static const char *const types[] = {
+    [WK_P_INT] = "int",     [WK_P_BOOL] = "bool", [WK_P_FLOAT] = "float",   [WK_P_SCALAR] = "number",
+    [WK_P_INTS] = "ints",   [WK_P_LIST] = "list", [WK_P_FLOATS] = "floats", [WK_P_ENUM] = "enum",
+    [WK_P_DTYPE] = "dtype", [WK_P_TEXT] = "text"};
 
 /* ---- as text ---- */
 

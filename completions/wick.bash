@@ -16,7 +16,7 @@ _wick() {
     local command=${COMP_WORDS[1]} words=
     COMPREPLY=()
     if [[ $COMP_CWORD -eq 1 ]]; then
-        COMPREPLY=($(compgen -W 'info ops op check bench kernels help --help --version' -- "$current"))
+        COMPREPLY=($(compgen -W 'info ops op check bench kernels run help --help --version' -- "$current"))
         return
     fi
     case $before in
@@ -25,7 +25,7 @@ _wick() {
     --dtype) words='f32 f16 bf16 f64 u8 u32 i64 i32 i16' ;;
     --impl) words='simd ref kernel rocblas miopen cublas cudnn' ;;
     --filter) words=$("$wick" bench --list 2>/dev/null) ;;
-    --batch | --report | --against | --html)
+    --batch | --report | --against | --html | --image | --svg)
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
@@ -34,7 +34,14 @@ _wick() {
         COMPREPLY=($(compgen -d -- "$current"))
         return
         ;;
-    --threads | --seconds | --tolerance | --jobs) return ;;
+    --random)
+        case ${COMP_WORDS[2]} in
+        bert) words='minilm base' ;;
+        resnet) words='18 34 50 101 152' ;;
+        *) words='8b 1b tiny' ;;
+        esac
+        ;;
+    --threads | --seconds | --tolerance | --jobs | --prompt | --tokens | --temperature | --top-k | --top-p | --seed | --prompt-tokens | --repeat | --text | --top | --steps | --lr) return ;;
     esac
     if [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$current"))
@@ -55,12 +62,28 @@ _wick() {
         fi
         ;;
     check) words='--device --op --impl --dtype --quick --save --tolerance --deny --json --report --help' ;;
-    bench) words='--device --filter --impl --against --seconds --json --html --list --help' ;;
+    bench) words='--device --filter --impl --tune --against --seconds --json --html --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'
         ;;
-    help) words='info ops op check bench kernels' ;;
+    run)
+        if [[ $COMP_CWORD -eq 2 ]]; then
+            words='llama bert resnet train --help'
+        elif [[ $current == -* ]]; then
+            case ${COMP_WORDS[2]} in
+            bert) words='--device --dtype --json --text --random --batch --tokens --seconds --help' ;;
+            resnet) words='--device --dtype --json --image --top --keep-batch-norm --random --batch --seconds --help' ;;
+            train) words='--device --json --steps --batch --lr --seed --svg --help' ;;
+            *) words='--device --dtype --json --prompt --tokens --temperature --top-k --top-p --seed --ignore-eos --random --prompt-tokens --repeat --help' ;;
+            esac
+        elif [[ ${COMP_WORDS[2]} == train && $COMP_CWORD -eq 3 ]]; then
+            words='cnn ctc'
+        else
+            COMPREPLY=($(compgen -f -- "$current"))
+        fi
+        ;;
+    help) words='info ops op check bench kernels run' ;;
     esac
     COMPREPLY+=($(compgen -W "$words" -- "$current"))
     [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace 2>/dev/null

@@ -14,6 +14,6 @@ cmake -S . -B $folder -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64
     -DCMAKE_C_COMPILER=aarch64-linux-gnu-gcc \
     -DCMAKE_EXE_LINKER_FLAGS=-static -DWICK_WERROR=ON \
     -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64 >/dev/null
-cmake --build $folder -j"$jobs" >$folder.log 2>&1 || { tail -n 30 $folder.log; exit 1; }
+cmake --build $folder -j"$jobs" >$folder/build.log 2>&1 || { tail -n 30 $folder/build.log; exit 1; }
 (cd $folder && ctest --output-on-failure -j"$jobs" -R '^(dtypes|tensors|core|params|io|goldens_base)$')
 qemu-aarch64 $folder/wick check --device cpu --quick | tail -n 1

@@ -32,5 +32,8 @@ for maker in cuda rocm; do
     done
     expect "$maker switched off" "no device '$maker:0'" 1 env WICK_DEVICES=cpu "$wick" check --device $maker:0
 done
+# A library of the maker's that is wished for and no good is not replaced by another one.
+expect "cuDNN missing" "libcudnn  *not found" 0 env WICK_CUDNN_LIBRARY=/nowhere/libcudnn.so.9 "$wick" info
+expect "cuDNN that is none" "libcudnn .*too old: it lacks" 0 env "WICK_CUDNN_LIBRARY=$old" "$wick" info
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

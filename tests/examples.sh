@@ -9,9 +9,16 @@ passed=0 skipped=0
 export LD_LIBRARY_PATH="$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 for source in examples/*.c; do
     name=$(basename "$source" .c)
-    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source" -Iinclude -L"$build" -lwick -lm -o "$folder/$name"
+    libraries="-L$build -lwick" arguments=
+    case $name in # models are not in the library
+    llama) arguments="$PWD/tests/models/llama3 wick" ;;
+    bert) arguments="$PWD/tests/models/bert cat kitten stocks" ;;
+    resnet) arguments="$PWD/tests/models/resnet-basic.safetensors $PWD/tests/models/picture.jpg" ;;
+    esac
+    [ -z "$arguments" ] || libraries="-Imodels $build/libwick_models.a $build/libwick.a -ldl -lpthread"
+    "${CC:-cc}" -std=c11 -Wall -Wextra -Werror "$source" -Iinclude $libraries -lm -o "$folder/$name"
     echo "== $name"
-    (cd "$folder" && "./$name")
+    (cd "$folder" && "./$name" $arguments)
     passed=$((passed + 1))
 done
 if command -v rustc >/dev/null; then

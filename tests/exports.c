@@ -134,6 +134,8 @@ int main(int argc, char **argv)
     for (int i = 0; i < wk_op_count(); i++) {
         char name[MAX_NAME];
         snprintf(name, sizeof name, "wk_%s", wk_op_at(i)->name);
+        if (strcmp(name, "wk_expr") == 0) /* of an expression that is compiled first */
+            snprintf(name, sizeof name, "wk_expr_run");
         test_check(has(&exported, name), name, 0, "an op without a function");
     }
     return test_end();

@@ -4,7 +4,7 @@
 set -e
 build=$1 seconds=$2
 [ ! -x build-asan/tests/fuzz_op ] || build=build-asan
-for fuzzer in json safetensors npy op; do
+for fuzzer in json safetensors npy op image wordpiece; do
     echo "== fuzz_$fuzzer ($build)"
     "$build/tests/fuzz_$fuzzer" "${seconds}s"
 done

@@ -26,6 +26,7 @@ static inline wk_status sample_run(sample_call *c)
 {
     wk_call call = c->sample.call;
     memset(call.out, 0, sizeof call.out);
+    memset(c->tail_out, 0, sizeof c->tail_out);
     wk_status status = wk_call_run(&call);
     memcpy(c->sample.call.out, call.out, sizeof call.out);
     return status;

@@ -22,7 +22,12 @@ static void check_params(const wk_op *op, const wk_sample *s, wk_text *text, con
         if (!test_check(equals != NULL, op->name, 0, "%s: '%s'", what, word))
             return;
         *equals = 0;
-        wk_params_parse(op, params, word, equals + 1, &seen);
+        char *value = equals + 1, *last = value + strlen(value) - 1;
+        if (*value == '\'' && last > value && *last == '\'') { /* for the shell */
+            *last = 0;
+            value++;
+        }
+        wk_params_parse(op, params, word, value, &seen);
     }
     wk_params_complete(op, seen);
     test_check(!wk_pending(), op->name, 0, "%s: %s", what, wk_error());

@@ -12,14 +12,17 @@
 #   miopen   what MIOpen gives, a part of it: it compiles most kernels anew for each shape, a reduction for up to a minute. The other
 #            passes do without MIOpen. All of it: emu/run build/wick check --device rocm:0 --impl miopen
 #   wide     kernels in their form for 2^31 elements and more, which no sample has.
+#   calls    what the second call of each op asks of HIP and MIOpen (tests/second_call.c) instead of `wick check`.
+#   faults   what may go wrong with MIOpen (tests/miopen.sh) instead of `wick check`.
 #   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
+#   models   the tiny models (tests/models.c, vision.c, train.c), language models with steps recorded as graphs; the build is inside the source tree.
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
-passes='gfx90a-streams-lazy gfx1100-streams gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy-wide gfx90a-miopen-lazy'
+passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy-wide gfx90a-miopen-lazy gfx90a-calls gfx90a-faults'
 # Of each family, and of each way that MIOpen has to make its kernels.
 miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op leaky_relu* --op batch_norm_* --op lrn* --op rms_norm
-    --op rnn*'
+    --op rnn* --op ctc_loss --op sdpa* --op rope_i* --op batch_norm_act'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
     log=$ROCM_LOGS/$2 start=$(date +%s) status=0 quick='' check=1 race=0 lazy=0
@@ -30,13 +33,26 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     export ROCM_EMU_ARCH="${2%%-*}" ROCM_EMU_CHECK=$check ROCM_EMU_RACE=$race ROCM_EMU_LAZY=$lazy ROCM_EMU_THREADS=1
     export WICK_EXACT_ALLOC=1 # every tensor with its own bounds
     case $2 in
-    *-miopen*) export ROCM_EMU_CACHE="$WICK_CACHE/miopen" MIOPEN_LOG_LEVEL=1 ;;
+    *-faults*) ;;
+    *-miopen* | *-calls*) export ROCM_EMU_CACHE="$WICK_CACHE/miopen" MIOPEN_LOG_LEVEL=1 ;;
     *) export WICK_WITHOUT=miopen ;;
     esac
     case $2 in
     *-miopen*) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 --op sum --dtype f32 --quick --impl miopen &&
+        "$here/emu/run" tests/test_tune rocm:0 &&
         "$here/emu/run" ./wick check --device rocm:0 --impl miopen $miopen) >"$log" 2>&1 || status=$? ;;
+    *-calls*) (
+        cd "$ROCM_BUILD"
+        export WICK_EXACT_ALLOC=0 WICK_HIP_LIBRARY="$ROCM_BUILD/tests/libshim_hip.so"
+        WICK_WITHOUT=miopen "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" tests/test_second_call rocm:0 &&
+            WICK_MIOPEN_LIBRARY="$ROCM_BUILD/tests/libshim_miopen.so" "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" \
+                tests/test_second_call rocm:0 conv softmax avg_pool leaky_relu batch_norm lrn rms_norm rnn sum ctc rope sdpa
+    ) >"$log" 2>&1 || status=$? ;;
+    *-faults*) sh "$here/tests/miopen.sh" "$here/emu/run" "$ROCM_BUILD" >"$log" 2>&1 || status=$? ;;
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;
+    *-models*) (cd "$here" && for test in models vision train; do
+        WICK_EXACT_ALLOC=0 emu/run "$ROCM_BUILD/tests/test_$test" rocm:0 || exit
+    done) >"$log" 2>&1 || status=$? ;;
     *) (cd "$ROCM_BUILD" && "$here/emu/run" ./wick check --device rocm:0 $quick) >"$log" 2>&1 || status=$? ;;
     esac
     time=$(($(date +%s) - start))

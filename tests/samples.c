@@ -29,8 +29,8 @@ static void check_params(const wk_op *op)
         test_check(p->offset + wk_param_bytes(p) <= WK_PARAMS_BYTES, op->name, 0, "%s: outside of %d bytes",
                    p->name, WK_PARAMS_BYTES);
         test_check((p->type == WK_P_ENUM) == (p->choices != NULL), op->name, 0, "%s: choices", p->name);
-        test_check((p->type == WK_P_INTS || p->type == WK_P_FLOATS) == (p->count > 0), op->name, 0,
-                   "%s: count", p->name);
+        bool counted = p->type == WK_P_INTS || p->type == WK_P_FLOATS || p->type == WK_P_TEXT;
+        test_check(counted == (p->count > 0), op->name, 0, "%s: count", p->name);
         if (p->fallback)
             test_check(wk_params_parse(op, params, p->name, p->fallback, &seen) == WK_OK, op->name, 0,
                        "%s: fallback '%s': %s", p->name, p->fallback, wk_error());
@@ -44,7 +44,7 @@ static void check_record(const wk_op *op)
     test_check(op->samples && op->samples[0], op->name, 0, "no samples");
     test_check(op->errors && op->errors[0], op->name, 0, "no error samples");
     test_check(op->dtypes != 0 && (op->dtypes & ~(unsigned)WK_ALL) == 0, op->name, 0, "dtypes");
-    test_check(op->infer && wk_op_outputs(op) > 0, op->name, 0, "no infer or no output");
+    test_check(op->infer && (wk_op_outputs(op) > 0 || op->tail_gives), op->name, 0, "no infer or no output");
     test_check(op->impls[WK_KIND_CPU][0] != NULL, op->name, 0, "nothing implements it on the CPU");
     test_check(wk_op_find(op->name) == op, op->name, 0, "two ops of this name");
     for (int i = 0; i < wk_op_inputs(op); i++)

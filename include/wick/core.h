@@ -198,6 +198,23 @@ WK_API const char *wk_last_impl(void);
  * that name, or whose implementation does not take the call, fails with WK_ERR_UNSUPPORTED and the reason. */
 WK_API wk_status wk_force_impl(const char *name);
 
+/* ---- Search for the fastest ---- */
+
+/* What a search may cost, for each op with new shapes, dtype and parameters. A field that is 0 has its default. */
+typedef struct {
+    size_t size;        /* of this struct; WK_TUNE fills it in */
+    double seconds;     /* of measuring: 1; compiling, and a vendor's own search, come on top */
+    uint64_t workspace; /* most bytes of temporary memory for a vendor's algorithm: 256 MiB */
+    int again;          /* 1: search anew where there is a choice already */
+} wk_tune_options;
+#define WK_TUNE(...) (&(wk_tune_options){.size = sizeof(wk_tune_options), __VA_ARGS__})
+
+/* While on, each op that this thread calls on a GPU is searched for: all implementations that take the call, and the
+ * algorithms that vendors' libraries have for it, are timed on its arguments. The fastest is kept in tune.txt in the
+ * cache folder and runs from then on, in every process. So run a model once with it on, and again when the GPU or a
+ * library changes. NULL turns it off. Not for ops that change an input, nor while a graph is captured. */
+WK_API wk_status wk_tune(const wk_tune_options *options);
+
 /* ---- Vendors' libraries under watch ---- */
 
 /* While on, each result of a vendor's library (rocBLAS, MIOpen, cuBLAS, cuDNN) is compared with that of wick's own

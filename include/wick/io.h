@@ -1,4 +1,4 @@
-/* wick/io.h: tensors in files and in other libraries' hands: safetensors, npy, DLPack.
+/* wick/io.h: tensors in files and in other libraries' hands: safetensors, GGUF, npy, DLPack.
  *
  * Files are read memory-mapped and privately: what an op writes into such a tensor stays in this process. A
  * mapped file must not be cut short by others while tensors over it live. Reading needs a regular file.
@@ -7,6 +7,7 @@
 #define WICK_IO_H
 
 #include "core.h"
+#include "quant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -45,6 +46,70 @@ WK_API wk_tensor *wk_safetensors_get(const wk_safetensors *file, const char *nam
  * in one step: on failure it is as it was. */
 WK_API wk_status wk_safetensors_save(const char *path, int n, const char *const *names,
                                      wk_tensor *const *tensors);
+
+/* ---- GGUF ----
+ * Models with quantised weights, versions 2 and 3: values by key, and tensors. */
+
+typedef struct wk_gguf wk_gguf;
+
+/* Opens a file and checks all of it but the data. NULL on failure; give it back with wk_gguf_close. */
+WK_API wk_gguf *wk_gguf_open(const char *path);
+/* The same over memory of the caller's; as wk_safetensors_over. */
+WK_API wk_gguf *wk_gguf_over(const char *name, void *data, size_t bytes, void (*release)(void *ctx),
+                             void *ctx);
+/* Tensors made from it stay valid, texts do not. NULL is fine. */
+WK_API void wk_gguf_close(wk_gguf *file);
+WK_API int wk_gguf_version(const wk_gguf *file);
+
+/* What a value is; the numbers are the file's. */
+typedef enum {
+    WK_GGUF_U8,
+    WK_GGUF_I8,
+    WK_GGUF_U16,
+    WK_GGUF_I16,
+    WK_GGUF_U32,
+    WK_GGUF_I32,
+    WK_GGUF_F32,
+    WK_GGUF_BOOL,
+    WK_GGUF_STRING,
+    WK_GGUF_ARRAY,
+    WK_GGUF_U64,
+    WK_GGUF_I64,
+    WK_GGUF_F64,
+    WK_GGUF_KIND_COUNT
+} wk_gguf_kind;
+
+/* Keys are numbered in the order of the file. NULL when i is out of range. */
+WK_API int64_t wk_gguf_keys(const wk_gguf *file);
+WK_API const char *wk_gguf_key(const wk_gguf *file, int64_t i);
+/* WK_GGUF_KIND_COUNT when there is no such key. *item (NULL is fine) gets the kind of an array's elements. */
+WK_API wk_gguf_kind wk_gguf_kind_of(const wk_gguf *file, const char *key, wk_gguf_kind *item);
+/* Elements of an array; -1 for what is none. */
+WK_API int64_t wk_gguf_length(const wk_gguf *file, const char *key);
+/* The value: 0 or NULL, without an error, when there is no such key or it is of another kind. A bool is an integer,
+ * an integer is a float too. A string is not ended by a 0. */
+WK_API int wk_gguf_int(const wk_gguf *file, const char *key, int64_t *v);
+WK_API int wk_gguf_float(const wk_gguf *file, const char *key, double *v);
+WK_API const char *wk_gguf_string(const wk_gguf *file, const char *key, size_t *size);
+/* The same for element i of an array. */
+WK_API int wk_gguf_int_at(const wk_gguf *file, const char *key, int64_t i, int64_t *v);
+WK_API int wk_gguf_float_at(const wk_gguf *file, const char *key, int64_t i, double *v);
+WK_API const char *wk_gguf_string_at(const wk_gguf *file, const char *key, int64_t i, size_t *size);
+
+/* Tensors are numbered in the order of the file; shapes are as in the rest of wick, rows before columns. */
+WK_API int64_t wk_gguf_count(const wk_gguf *file);
+WK_API int64_t wk_gguf_find(const wk_gguf *file, const char *name);
+WK_API const char *wk_gguf_name(const wk_gguf *file, int64_t i);
+/* "Q4_K". */
+WK_API const char *wk_gguf_type(const wk_gguf *file, int64_t i);
+/* WK_DTYPE_COUNT where the tensor is quantised, WK_QFORMAT_COUNT where it is not; both for types wick lacks. */
+WK_API wk_dtype wk_gguf_dtype(const wk_gguf *file, int64_t i);
+WK_API wk_qformat wk_gguf_format(const wk_gguf *file, int64_t i);
+WK_API int wk_gguf_rank(const wk_gguf *file, int64_t i);
+WK_API const int64_t *wk_gguf_shape(const wk_gguf *file, int64_t i);
+/* Tensor i on the CPU, a view on the file. A quantised one is u8, as the ops of wick/quant.h take it: the last size is
+ * the bytes of a row. NULL on failure: types wick lacks are WK_ERR_UNSUPPORTED. */
+WK_API wk_tensor *wk_gguf_tensor(const wk_gguf *file, int64_t i);
 
 /* ---- npy ----
  * NumPy's array files, versions 1 to 3: little-endian f2 f4 f8 u1 u4 i8 i4 i2, and b1 as u8. */

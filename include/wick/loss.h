@@ -18,7 +18,11 @@ typedef enum { WK_REDUCE_MEAN, WK_REDUCE_SUM, WK_REDUCE_NONE } wk_loss_reduction
  * outside of [0, c) fails with WK_ERR_INDEX. Without reduction y is [b]. */
 WK_API wk_tensor *wk_cross_entropy(const wk_tensor *x, const wk_tensor *target, wk_loss_reduction reduction,
                                    wk_tensor **dx);
-/* The same for log-probabilities: -x[target]. */
+/* The same, and log(sum(exp(x))) of each row, [b] of f32 (f64 for f64 data), 0 in rows of padding: what a later pass
+ * needs to make softmax(x) again. Either place may be NULL. */
+WK_API wk_tensor *wk_softmax_cross_entropy(const wk_tensor *x, const wk_tensor *target,
+                                           wk_loss_reduction reduction, wk_tensor **dx, wk_tensor **lse);
+/* cross_entropy for log-probabilities: -x[target]. */
 WK_API wk_tensor *wk_nll_loss(const wk_tensor *x, const wk_tensor *target, wk_loss_reduction reduction,
                               wk_tensor **dx);
 

@@ -12,7 +12,26 @@ extern "C" {
  * dimension the result lacks. Transposed and padded operands are used where they lie. Float. */
 WK_API wk_tensor *wk_matmul(const wk_tensor *a, const wk_tensor *b);
 
-typedef enum { WK_ACT_NONE, WK_ACT_RELU, WK_ACT_GELU, WK_ACT_GELU_ERF, WK_ACT_SILU } wk_activation;
+/* Activations at the end of an op: the ones of elementwise.h. wk_linear takes those up to WK_ACT_SILU, the ops of act.h
+ * all of them. */
+typedef enum {
+    WK_ACT_NONE,
+    WK_ACT_RELU,
+    WK_ACT_GELU,
+    WK_ACT_GELU_ERF,
+    WK_ACT_SILU,
+    WK_ACT_SIGMOID,
+    WK_ACT_TANH,
+    WK_ACT_SOFTPLUS,
+    WK_ACT_LEAKY_RELU, /* alpha: the slope */
+    WK_ACT_ELU,        /* alpha */
+    WK_ACT_CLAMP,      /* alpha: min, beta: max */
+    WK_ACT_RELU6,
+    WK_ACT_HARD_SWISH,
+    WK_ACT_HARD_SIGMOID,
+    WK_ACT_MISH,
+    WK_ACT_ABS
+} wk_activation;
 
 /* act(x [.., in] . weight [out, in]^T + bias [out]); bias may be NULL. Float. */
 WK_API wk_tensor *wk_linear(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *bias,
@@ -25,8 +44,9 @@ WK_API wk_status wk_matmul_backward(const wk_tensor *a, const wk_tensor *b, cons
 WK_API wk_status wk_linear_backward(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *dy,
                                     wk_tensor **dx, wk_tensor **dweight, wk_tensor **dbias);
 
-/* How exact products have to be on devices with faster, coarser units: the default keeps f32 in f32; FAST allows
- * tf32 for f32, and half-precision accumulation for f16. Process-wide; the CPU is always exact. */
+/* How exact products, those of convolutions, attention and recurrent layers too, have to be on devices with faster,
+ * coarser units: the default keeps f32 in f32; FAST allows tf32 for f32, and half-precision accumulation for f16.
+ * Process-wide; the CPU is always exact. */
 typedef enum { WK_PRECISION_EXACT, WK_PRECISION_FAST } wk_precision;
 WK_API void wk_set_matmul_precision(wk_precision precision);
 WK_API wk_precision wk_matmul_precision(void);

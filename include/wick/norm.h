@@ -53,6 +53,21 @@ WK_API wk_status wk_group_norm_backward(const wk_tensor *x, const wk_tensor *dy,
                                         int64_t groups, double eps, wk_tensor **dx, wk_tensor **dweight,
                                         wk_tensor **dbias);
 
+/* layer_norm(x + residual) and rms_norm(x + residual) in one pass. *sum, unless the place is NULL, gets the sum, rounded
+ * to the dtype; the norm is taken of the sum before that. */
+WK_API wk_tensor *wk_add_layer_norm(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *weight,
+                                    const wk_tensor *bias, double eps, wk_tensor **sum);
+WK_API wk_tensor *wk_add_rms_norm(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *weight,
+                                  double eps, wk_tensor **sum);
+/* Gradients from the sum, dy and dsum, the gradient that reaches the sum by other ways (NULL: none). dx is residual's
+ * gradient too. */
+WK_API wk_status wk_add_layer_norm_backward(const wk_tensor *sum, const wk_tensor *dy, const wk_tensor *dsum,
+                                            const wk_tensor *weight, double eps, wk_tensor **dx,
+                                            wk_tensor **dweight, wk_tensor **dbias);
+WK_API wk_status wk_add_rms_norm_backward(const wk_tensor *sum, const wk_tensor *dy, const wk_tensor *dsum,
+                                          const wk_tensor *weight, double eps, wk_tensor **dx,
+                                          wk_tensor **dweight);
+
 /* ---- Local response norm ----
  * y = x / (k + alpha * mean(x^2))^beta. CROSS: the mean over `size` neighbouring channels of x [n, c, ..], of rank 3
  * or more; WITHIN: over size x size elements of the plane of x [n, c, h, w]. The window of place i is

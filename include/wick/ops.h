@@ -16,6 +16,7 @@
 #include "elementwise.h"
 #include "reduce.h"
 #include "matmul.h"
+#include "quant.h"
 #include "copy.h"
 #include "index.h"
 #include "scan.h"
@@ -31,5 +32,7 @@
 #include "pool.h"
 #include "resample.h"
 #include "norm.h"
+#include "act.h"
+#include "expr.h"
 
 #endif

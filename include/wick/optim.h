@@ -42,6 +42,16 @@ WK_API wk_status wk_adamw_step(const wk_tensor *param, const wk_tensor *grad, co
 WK_API wk_status wk_adamw_step_into(wk_tensor *param, const wk_tensor *grad, wk_tensor *m, wk_tensor *v,
                                     const wk_adamw_options *options);
 
+/* The same steps in place on n parameters at once, a launch for many of them: number i of each list belongs to parameter
+ * i. momenta may be NULL where momentum_factor is 0. No tensor may be in the lists twice. A failure may come after some of
+ * the steps were done. */
+WK_API wk_status wk_sgd_step_list(int n, wk_tensor *const *params, const wk_tensor *const *grads,
+                                  wk_tensor *const *momenta, double lr, double momentum_factor,
+                                  double weight_decay);
+WK_API wk_status wk_adamw_step_list(int n, wk_tensor *const *params, const wk_tensor *const *grads,
+                                    wk_tensor *const *m, wk_tensor *const *v,
+                                    const wk_adamw_options *options);
+
 #ifdef __cplusplus
 }
 #endif

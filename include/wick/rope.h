@@ -26,6 +26,13 @@ WK_API wk_tensor *wk_rope_backward(const wk_tensor *dy, const wk_tensor *cos, co
 WK_API wk_tensor *wk_rope_i_backward(const wk_tensor *dy, const wk_tensor *cos, const wk_tensor *sin);
 WK_API wk_tensor *wk_rope_thd_backward(const wk_tensor *dy, const wk_tensor *cos, const wk_tensor *sin);
 
+/* Queries and keys turned by the same angles in one call: q [b, hq, t, d], k [b, hk, t, d] ([b, t, h, d] for THD). The
+ * layout says which of the three ops it is. */
+typedef enum { WK_ROPE_HALVES, WK_ROPE_INTERLEAVED, WK_ROPE_THD } wk_rope_layout;
+WK_API wk_status wk_rope_qk(const wk_tensor *q, const wk_tensor *k, const wk_tensor *cos,
+                            const wk_tensor *sin, wk_rope_layout layout, wk_tensor **q_turned,
+                            wk_tensor **k_turned);
+
 #ifdef __cplusplus
 }
 #endif

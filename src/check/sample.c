@@ -1,6 +1,7 @@
 /* sample.c: calls as text, and tensors to go with them. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "ops/quant.h"
 #include "sample.h"
 #include "wick/ops.h"
 
@@ -25,14 +26,31 @@ enum { MAX_LISTED = 8 };
 typedef struct {
     double lo, hi;
     bool special;
-    int listed; /* > 0: these values, again and again */
+    const wk_qformat_info *blocks; /* u8: blocks of this format, with weights of the order of 1 */
+    int listed;                    /* > 0: these values, again and again */
     double list[MAX_LISTED];
 } range;
+
+/* A byte of blocks: any, but for the scales. */
+static double block_byte(const wk_qformat_info *q, uint64_t seed, int64_t i)
+{
+    int64_t block = i / q->bytes, at = i % q->bytes;
+    for (int s = 0; s < 2; s++) {
+        if (q->scale_at[s] < 0 || (at != q->scale_at[s] && at != q->scale_at[s] + 1))
+            continue;
+        uint64_t u = mix(seed ^ (uint64_t)(2 * block + s));
+        double size = (1 + (double)(u >> 11) * 0x1p-53) / q->largest[s];
+        return wk_f32_to_f16((float)(u & 1 ? size : -size)) >> (at - q->scale_at[s]) * 8 & 255;
+    }
+    return (double)(mix(seed + (uint64_t)i * 0x9E3779B97F4A7C15u) >> 56);
+}
 
 static double value_at(const range *r, wk_dtype dtype, uint64_t seed, int64_t i)
 {
     static const double special[] = {NAN, INFINITY, -INFINITY, 0.0, -0.0, 1.0};
     double u = (double)(mix(seed + (uint64_t)i * 0x9E3779B97F4A7C15u) >> 11) * 0x1p-53;
+    if (r->blocks)
+        return block_byte(r->blocks, seed, i);
     if (r->special)
         return special[i % 6];
     if (r->listed)
@@ -89,6 +107,12 @@ static bool read_range(const char *text, range *r)
         r->special = true;
         return true;
     }
+    for (int f = 0; f < WK_QFORMAT_COUNT; f++) {
+        if (strcmp(text, wk_qformats[f].name) == 0) {
+            r->blocks = &wk_qformats[f];
+            return true;
+        }
+    }
     /* "0..4": a number would swallow the first of the dots. */
     char first[32], *end;
     const char *dots = strstr(text, "..");
@@ -134,11 +158,12 @@ static wk_tensor *packed_tensor(const tensor_text *t, uint64_t seed)
     range r = t->values;
     if (r.special && !wk_is_float(t->dtype))
         r = default_range(t->dtype);
-    int64_t count = x ? wk_count(x) : 0, drawn = count < PERIOD ? count : PERIOD;
+    int64_t period = r.blocks ? PERIOD / r.blocks->bytes * r.blocks->bytes : PERIOD;
+    int64_t count = x ? wk_count(x) : 0, drawn = count < period ? count : period;
     for (int64_t i = 0; i < drawn; i++)
         wk_store_f64(t->dtype, (char *)wk_ptr(x) + (size_t)i * bytes, value_at(&r, t->dtype, seed, i));
-    for (int64_t i = drawn; i < count; i += PERIOD) {
-        int64_t n = count - i < PERIOD ? count - i : PERIOD;
+    for (int64_t i = drawn; i < count; i += period) {
+        int64_t n = count - i < period ? count - i : period;
         memcpy((char *)wk_ptr(x) + (size_t)i * bytes, wk_ptr(x), (size_t)n * bytes);
     }
     return x;
@@ -278,7 +303,7 @@ void wk_sample_want_all(wk_sample *s, wk_tensor **tail_out)
     s->call.want = ~0u;
     size_t n = strlen(s->call.op->name);
     bool backward = n > 9 && strcmp(s->call.op->name + n - 9, "_backward") == 0;
-    if (s->call.op->tail_name && backward)
+    if (s->call.op->tail_gives || (s->call.op->tail_name && backward))
         s->call.tail_out = tail_out;
 }
 

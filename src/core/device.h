@@ -8,6 +8,7 @@
 typedef enum { WK_KIND_CPU, WK_KIND_ROCM, WK_KIND_CUDA, WK_KIND_COUNT } wk_device_kind;
 
 struct wk_storage;
+struct wk_call;
 
 /* A backend is this table; every function records its own error. */
 typedef struct {
@@ -24,6 +25,9 @@ typedef struct {
     const char *(*arch)(const wk_device *);
     const char *(*library)(const wk_device *, const char *impl);
     bool (*capturing)(wk_device *);
+    /* The ways c->impl has for the call beside its usual one, best first, that need no larger workspace: numbers for
+     * c->variant. May search for long. NULL on the CPU. */
+    int (*variants)(struct wk_call *c, size_t workspace, uint64_t *list, int room);
     void (*stats)(const wk_device *, wk_memory_stats *);
     void (*trim)(wk_device *);
     void (*limit)(wk_device *, uint64_t bytes);

@@ -4,6 +4,8 @@
 #include <time.h>
 #include "families.h"
 #include "scope.h"
+#include "tune/choices.h"
+#include "tune/search.h"
 #include "verify/deny.h"
 #include "verify/verify.h"
 #include "wick/ops.h"
@@ -164,8 +166,10 @@ static wk_status check_slots(wk_call *c)
     for (int i = 0; i < n; i++) {
         if (!c->in[i] && !(op->in[i].flags & (WK_OPTIONAL | WK_TAIL)))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected a tensor, got none");
-        /* Where a tail stands beside other inputs, infer knows what it lacks. */
-        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0)
+        /* Where a tail stands beside other inputs, or a parameter leaves it no names, infer knows what it lacks. */
+        char buf[48];
+        if (op->in[i].flags & WK_TAIL && n == 1 && c->n_tail == 0 &&
+            op->tail_name(c->params, 0, buf, sizeof buf))
             return wk_call_fail(c, WK_ERR_ARGUMENT, op->in[i].name, "expected tensors, got none");
         if (c->in[i])
             WK_TRY(check_device(c, op->in[i].name, c->in[i]));
@@ -247,6 +251,9 @@ static wk_status make_outputs(wk_call *c)
             return wk_error_status();
     }
     for (int i = 0; c->tail_out && i < c->n_tail; i++) {
+        bool given = c->op->tail_gives && (c->tail_out[i] || !c->op->tail_gives(c->params, i));
+        if (given)
+            continue;
         c->tail_out[i] = wk_tensor_new(c->device, c->tail[i]->dtype, c->tail[i]->rank, c->tail[i]->shape);
         if (!c->tail_out[i])
             return wk_error_status();
@@ -262,13 +269,13 @@ const char *wk_call_refusal(const wk_call *c, const wk_impl *impl)
     return reason ? reason : wk_denied(c, impl) ? "it is on the deny-list" : NULL;
 }
 
-/* The first implementation from `from` on, of that name where one is given, that takes the call; NULL, with the last
- * reason, when none does. */
-static const wk_impl *pick_named(const wk_call *c, int from, const char *name, const char **reason)
+/* The first implementation that takes the call, of that name where one is given and not among those that were tried
+ * (bits of places in the list); NULL, with the last reason, when none does. */
+static const wk_impl *pick_named(const wk_call *c, unsigned tried, const char *name, const char **reason)
 {
     const wk_impl *const *list = c->op->impls[c->device->kind];
-    for (int i = from; i < WK_MAX_IMPLS && list[i]; i++) {
-        if (name[0] && strcmp(name, list[i]->name) != 0)
+    for (int i = 0; i < WK_MAX_IMPLS && list[i]; i++) {
+        if (tried >> i & 1 || (name[0] && strcmp(name, list[i]->name) != 0))
             continue;
         *reason = wk_call_refusal(c, list[i]);
         if (!*reason)
@@ -278,17 +285,33 @@ static const wk_impl *pick_named(const wk_call *c, int from, const char *name, c
 }
 
 /* What is forced binds the caller's own ops; those that an implementation runs inside prefer it. */
-static const wk_impl *pick_from(const wk_call *c, int from, const char **reason)
+static const wk_impl *pick(const wk_call *c, unsigned tried, const char **reason)
 {
     wk_ops_init();
-    const wk_impl *found = pick_named(c, from, forced, reason);
-    return found || !forced[0] || depth == 0 ? found : pick_named(c, from, "", reason);
+    const wk_impl *found = pick_named(c, tried, forced, reason);
+    return found || !forced[0] || depth == 0 ? found : pick_named(c, tried, "", reason);
+}
+
+/* The one that a search has found for such calls, if it still takes them. */
+static const wk_impl *pick_tuned(wk_call *c)
+{
+    const char *reason;
+    wk_choice choice;
+    if (forced[0] || !wk_choice_find(c, &choice))
+        return NULL;
+    c->variant = choice.variant;
+    const wk_impl *found = pick_named(c, 0, choice.impl, &reason);
+    if (!found)
+        c->variant = 0;
+    return found;
 }
 
 const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
 {
+    wk_call asked = *c;
     *reason = "no implementation of that name";
-    return pick_from(c, 0, reason);
+    const wk_impl *tuned = pick_tuned(&asked);
+    return tuned ? tuned : pick(c, 0, reason);
 }
 
 static wk_status run_nested(wk_call *c)
@@ -307,20 +330,32 @@ static bool leaves_to_next(const wk_call *c, wk_status status)
     return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && wk_impl_is_vendor(c->impl->name));
 }
 
-/* Runs c->impl, or the next in the list that takes the call; none has written to an input. */
-static wk_status run_or_next(wk_call *c)
+static unsigned place_bit(const wk_call *c)
 {
     const wk_impl *const *list = c->op->impls[c->device->kind];
+    for (int i = 0; i < WK_MAX_IMPLS && list[i]; i++) {
+        if (list[i] == c->impl)
+            return 1u << i;
+    }
+    return 0;
+}
+
+/* Runs c->impl, or the next one that takes the call; none has written to an input. */
+static wk_status run_or_next(wk_call *c)
+{
+    unsigned tried = 0;
     wk_status status = run_nested(c);
-    for (int i = 0; leaves_to_next(c, status) && i < WK_MAX_IMPLS && list[i]; i++) {
+    while (leaves_to_next(c, status)) {
         const char *reason;
-        const wk_impl *next = list[i] == c->impl ? pick_from(c, i + 1, &reason) : NULL;
+        tried |= place_bit(c);
+        const wk_impl *next = pick(c, tried, &reason);
         if (!next)
-            continue;
+            break;
         if (status == WK_ERR_DEVICE)
             wk_say("%s; %s takes over", wk_error(), next->name);
         wk_error_clear();
         c->impl = next;
+        c->variant = 0;
         status = run_nested(c);
     }
     return status;
@@ -328,8 +363,13 @@ static wk_status run_or_next(wk_call *c)
 
 static wk_status run_impl(wk_call *c)
 {
-    const char *reason;
-    c->impl = wk_call_pick(c, &reason);
+    const char *reason = "no implementation of that name";
+    if (depth == 0 && !forced[0] && wk_tune_wanted(c))
+        wk_tune_search(c, run_nested);
+    c->variant = 0;
+    c->impl = pick_tuned(c);
+    if (!c->impl)
+        c->impl = pick(c, 0, &reason);
     if (!c->impl)
         return wk_call_fail(c, WK_ERR_UNSUPPORTED, forced[0] ? forced : c->device->name, "%s", reason);
     wk_trace_fn trace = atomic_load_explicit(&trace_fn, memory_order_relaxed);
@@ -384,6 +424,10 @@ static wk_status run_with_outputs(wk_call *c)
     WK_TRY(order_streams(c));
     WK_TRY(run_impl(c));
     const char *ran = last_impl;
+    for (int i = 0; c->op->tail_gives && i < c->n_tail; i++) {
+        if (c->tail_out && c->tail_out[i])
+            atomic_fetch_add(&c->tail_out[i]->storage->version, 1);
+    }
     for (int i = 0; i < wk_op_outputs(c->op); i++) {
         if (in_place >> i & 1)
             atomic_fetch_add(&c->out[i]->storage->version, 1);

@@ -11,6 +11,7 @@
     F(binary) \
     F(reduce) \
     F(matmul) \
+    F(quant) \
     F(copy) \
     F(softmax) \
     F(rope) \
@@ -25,7 +26,9 @@
     F(norm) \
     F(index) \
     F(scan) \
-    F(rnn)
+    F(rnn) \
+    F(act) \
+    F(expr)
 
 #define WK_FAMILY_OPS(name) extern wk_op wk_ops_##name[];
 WK_FAMILIES(WK_FAMILY_OPS)
@@ -35,6 +38,9 @@ WK_FAMILIES(WK_FAMILY_OPS)
 extern const wk_impl *const wk_cpu_families_base[], *const wk_cpu_families_avx2[],
                                                         *const wk_cpu_families_avx512[];
 extern const wk_impl *const wk_ref_families[];
+
+/* Implementations made of other ops, for every device: the last that are tried. */
+extern const wk_impl *const wk_composed_families[];
 
 /* Builds the table once; every look-up does, and so does the first call. */
 void wk_ops_init(void);

@@ -60,6 +60,7 @@ typedef enum {
     WK_P_FLOATS, /* double[count]; one number stands for all */
     WK_P_ENUM,   /* int64_t: the place in choices, "accurate|fast|log" */
     WK_P_DTYPE,  /* wk_dtype as int64_t */
+    WK_P_TEXT,   /* char[count] */
 } wk_param_type;
 
 typedef struct {
@@ -77,7 +78,7 @@ typedef struct {
     size_t offset;        /* in the parameter struct */
     const char *fallback; /* what an absent one means, as text; NULL: it must be given */
     const char *choices;  /* of an enum */
-    int count;            /* of INTS and FLOATS */
+    int count;            /* of INTS, FLOATS and TEXT */
 } wk_param;
 
 /* ---- The record of an op ---- */
@@ -110,6 +111,8 @@ struct wk_op {
     bool any_output; /* implementations write given outputs of any layout, not only packed ones */
     /* The name of tail input i into buf, or NULL when there are no more of them; see WK_TAIL. */
     const char *(*tail_name)(const void *params, int i, char *buf, size_t room);
+    /* Set where the op changes tensors of the tail: whether it gives tail input i anew. (Gradients give one of each.) */
+    bool (*tail_gives)(const void *params, int i);
     /* By convention NAME_backward is the gradient: its inputs carry the names of NAME's inputs and outputs, its
      * outputs those of the inputs with a d in front. */
     const char *const *samples; /* calls that must be right, see sample.h; NULL-terminated */
@@ -128,12 +131,15 @@ struct wk_call {
     int n_tail;
     unsigned want;              /* bit i: output i, if it may be left out, is asked for */
     wk_tensor *out[WK_MAX_OUT]; /* given: written into (the _into forms); else made */
-    wk_tensor **tail_out; /* for ops with a gradient per tail input: n_tail places, NULL when not asked for */
+    /* For ops with an output per tail input, n_tail places; NULL when not asked for. What is there is written into: it
+     * is the input itself, packed. */
+    wk_tensor **tail_out;
     /* Filled on the way: */
     wk_dtype dtype; /* of the first slot with neither set nor flag */
     wk_device *device;
     wk_spec spec[WK_MAX_OUT];
     const wk_impl *impl; /* the one that runs */
+    uint64_t variant;    /* and which of its ways, where a search has found one; 0: its usual one */
 };
 
 /* Runs the call: on success c->out holds what was asked for, owned by the innermost scope. On failure nothing
@@ -150,6 +156,10 @@ wk_status wk_call_check(wk_call *c);
 const char *wk_call_refusal(const wk_call *c, const wk_impl *impl);
 /* What this thread's calls are forced to; "" for the usual choice. */
 const char *wk_forced_impl(void);
+
+/* The implementation that a call with its dtype and device filled in would get; NULL, with the reason, when none takes
+ * it. */
+const wk_impl *wk_call_pick(const wk_call *c, const char **reason);
 
 /* An op by name; NULL when there is none. */
 const wk_op *wk_op_find(const char *name);
@@ -168,6 +178,9 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
 wk_status wk_params_complete(const wk_op *op, unsigned seen);
 /* Public options to a parameter struct of the same fields: a field that is all zero gets its fallback. */
 void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size);
+
+/* strtod with a decimal point, whatever the locale of the process says. */
+double wk_read_double(const char *text, char **end);
 
 /* Bytes of a parameter's field. */
 size_t wk_param_bytes(const wk_param *p);

@@ -96,11 +96,23 @@ static void build(void)
     add_impls(WK_KIND_CUDA, wk_cuda_impls_matmul);
 #define X(name) add_impls(WK_KIND_ROCM, wk_rocm_impls_##name);
     WK_MIOPEN_FIRST(X)
+#undef X
+#define X(name) add_impls(WK_KIND_CUDA, wk_cuda_impls_##name);
+    WK_CUDNN_FIRST(X)
+#undef X
     for (const wk_impl *const *family = wk_gpu_families; *family; family++) {
         add_impls(WK_KIND_ROCM, *family);
         add_impls(WK_KIND_CUDA, *family);
     }
+    for (const wk_impl *const *family = wk_composed_families; *family; family++) {
+        for (int kind = 0; kind < WK_KIND_COUNT; kind++)
+            add_impls((wk_device_kind)kind, *family);
+    }
+#define X(name) add_impls(WK_KIND_ROCM, wk_rocm_impls_##name);
     WK_MIOPEN_BEHIND(X)
+#undef X
+#define X(name) add_impls(WK_KIND_CUDA, wk_cuda_impls_##name);
+    WK_CUDNN_BEHIND(X)
 #undef X
 }
 

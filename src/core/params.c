@@ -13,6 +13,7 @@ size_t wk_param_bytes(const wk_param *p)
     case WK_P_SCALAR: return sizeof(wk_scalar);
     case WK_P_INTS:
     case WK_P_FLOATS: return 8 * (size_t)p->count;
+    case WK_P_TEXT: return (size_t)p->count;
     default: return 8;
     }
 }
@@ -37,7 +38,7 @@ static locale_t c_locale;
 
 static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-static double read_double(const char *text, char **end)
+double wk_read_double(const char *text, char **end)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_locale);
@@ -47,7 +48,7 @@ static double read_double(const char *text, char **end)
 static bool read_float(const char **text, double *v)
 {
     char *end;
-    *v = read_double(*text, &end);
+    *v = wk_read_double(*text, &end);
     if (end == *text || (*end && *end != ','))
         return false;
     *text = *end ? end + 1 : end;
@@ -133,6 +134,7 @@ static bool read_param(const wk_param *p, void *field, const char *text)
         list->n = strcmp(text, "all") == 0 ? 0 : read_ints(text, list->v, WK_MAX_RANK);
         return list->n >= 0;
     case WK_P_ENUM: return read_choice(p->choices, text, field);
+    case WK_P_TEXT: return (size_t)snprintf(field, (size_t)p->count, "%s", text) < (size_t)p->count;
     case WK_P_DTYPE:
         dtype = wk_dtype_parse(text);
         *(int64_t *)field = dtype;
@@ -152,6 +154,7 @@ static const char *expected(const wk_param *p, char *buf, size_t room)
     case WK_P_LIST: return "up to 8 integers like 0,1";
     case WK_P_ENUM: snprintf(buf, room, "one of %s", p->choices); return buf;
     case WK_P_DTYPE: return "a dtype like f32";
+    case WK_P_TEXT: snprintf(buf, room, "a text of fewer than %d letters", p->count); return buf;
     case WK_P_INTS:
     case WK_P_FLOATS:
         snprintf(buf, room, p->count > 1 ? "one number or %d like 2,2" : "one number", p->count);

@@ -8,9 +8,20 @@
 /* The formula of a wk_activation for a float compute type; NULL for WK_ACT_NONE. */
 wk_block_fn WK_ISA(wk_activation_block)(int64_t act, wk_compute compute);
 
+/* The formula of an op of the unary or the binary family for a compute type, by its name; NULL: there is none such. */
+wk_block_fn WK_ISA(wk_unary_block)(const char *op, wk_compute compute);
+wk_block_fn WK_ISA(wk_binary_block)(const char *op, wk_compute compute);
+
+/* The numbers of a unary op as the formulas take them (their params), for both kinds of compute type. */
+typedef struct {
+    double f[3];
+    int64_t i[3];
+} wk_numbers;
+
 /* That formula in place, in the form wk_gemm_args takes; ctx is a wk_activation_ctx. */
 typedef struct {
     wk_block_fn fn;
+    wk_numbers numbers;
 } wk_activation_ctx;
 void WK_ISA(wk_activation_row)(void *row, int64_t n, const void *ctx);
 

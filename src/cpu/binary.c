@@ -1,5 +1,6 @@
 /* binary.c: arithmetic on two tensors, comparison, where, and their gradients. */
 #include "core/families.h"
+#include "activation.h"
 #include "map.h"
 #include "reduce.h"
 
@@ -208,6 +209,18 @@ static wk_status run_where_gradients(wk_call *c)
             } \
         } \
     }
+
+const wk_impl WK_ISA(wk_cpu_binary)[];
+
+wk_block_fn WK_ISA(wk_binary_block)(const char *op, wk_compute compute)
+{
+    for (const wk_impl *i = WK_ISA(wk_cpu_binary); i->op; i++) {
+        bool forward = i->run == run_binary || i->run == run_compare || i->run == run_where;
+        if (forward && strcmp(i->op, op) == 0)
+            return ((const binary_row *)i->data)->fn[compute];
+    }
+    return NULL;
+}
 
 const wk_impl WK_ISA(wk_cpu_binary)[] = {
     DIRECT_ROW(add),

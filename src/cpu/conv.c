@@ -1,6 +1,7 @@
 /* conv.c: convolutions as products on the GEMM core; see conv_int.h for how. */
 #include <stdatomic.h>
 #include "conv_int.h"
+#include "ops/act.h"
 #include "core/families.h"
 #include "core/pool.h"
 #include "activation.h"
@@ -163,8 +164,9 @@ static conv_patches make_patches(const conv_window *w, const conv_axis *axis, co
 typedef struct {
     wk_call *call;
     const wk_conv_geometry *g;
-    const void *bias; /* NULL or in the compute type */
-    int64_t from, to; /* channels of a group: of the source, of the result */
+    const void *bias;             /* NULL or in the compute type */
+    const wk_activation_ctx *act; /* NULL, or what results end with; not where they are made directly */
+    int64_t from, to;             /* channels of a group: of the source, of the result */
     bool direct;
     const char *source; /* images of this round, from the first-th on */
     int64_t first, images;
@@ -229,6 +231,8 @@ static wk_status run_phase(const gather *s, const phase *f)
     g->k = s->from * f->axis[0].taps * f->axis[1].taps * f->axis[2].taps;
     g->a = (wk_mat){f->weights, dtype, g->k, 1};
     g->row_bias = s->bias;
+    g->act = s->act ? WK_ISA(wk_activation_row) : NULL;
+    g->act_ctx = s->act;
     g->pack_b = WK_ISA(conv_pick_pack)(dtype);
     g->pack_b_pairs = WK_ISA(conv_pack_pairs);
     p.a_group = s->to * g->k;
@@ -354,7 +358,7 @@ static wk_status make_gather(gather *s, const wk_tensor *weight, int64_t *round)
     return wk_error_status();
 }
 
-static wk_status run_data(wk_call *c)
+static wk_status gather_all(wk_call *c, const wk_activation_ctx *act)
 {
     wk_conv_geometry g;
     conv_window w;
@@ -367,7 +371,7 @@ static wk_status run_data(wk_call *c)
     const wk_tensor *bias = c->in[2] ? WK_ISA(wk_compute_copy)(c->in[2]) : NULL;
     if (wk_pending())
         return wk_error_status();
-    gather s = {.call = c, .g = &g, .window = &w, .bias = bias ? wk_ptr(bias) : NULL};
+    gather s = {.call = c, .g = &g, .window = &w, .bias = bias ? wk_ptr(bias) : NULL, .act = act};
     WK_TRY(make_gather(&s, weight, &round));
     for (s.first = 0; s.first < g.n; s.first += s.images) {
         s.images = conv_min(round, g.n - s.first);
@@ -377,6 +381,17 @@ static wk_status run_data(wk_call *c)
         WK_TRY(gives_map(&g) ? run_map(&s, weight) : run_image(&s, weight));
     }
     return WK_OK;
+}
+
+static wk_status run_data(wk_call *c) { return gather_all(c, NULL); }
+
+/* conv2d_bias_act, where a product has the last word. */
+static wk_status run_conv_act(wk_call *c)
+{
+    wk_act a = wk_act_of(c);
+    wk_activation_ctx act = {.fn = WK_ISA(wk_activation_block)(a.kind, wk_dtypes[c->dtype].compute),
+                             .numbers.f = {a.alpha, a.beta}};
+    return gather_all(c, act.fn ? &act : NULL);
 }
 
 /* ---- The weights from both ---- */
@@ -465,6 +480,17 @@ static const char *refuse(const wk_call *c)
     return plan_window(&g, c->dtype, &w) ? NULL : "far more padding than pixels";
 }
 
+static const char *refuse_act(const wk_call *c)
+{
+    wk_conv_geometry g;
+    if (c->in[WK_CONV_ACT_Z])
+        return "a residual";
+    if (wk_conv_geometry_of(c, &g) != WK_OK)
+        return "bad arguments";
+    bool direct = WK_ISA(conv_direct_takes)(g.image_channels / g.groups, g.map_channels / g.groups);
+    return direct ? "a convolution of few channels" : refuse(c);
+}
+
 #define RECORDS(op) \
     {op, "simd", run_data, refuse, NULL}, {op "_backward_data", "simd", run_data, refuse, NULL}, \
     { \
@@ -472,6 +498,11 @@ static const char *refuse(const wk_call *c)
     }
 
 const wk_impl WK_ISA(wk_cpu_conv)[] = {
-    RECORDS("conv1d"),           RECORDS("conv2d"),           RECORDS("conv3d"),
-    RECORDS("conv_transpose1d"), RECORDS("conv_transpose2d"), {0},
+    RECORDS("conv1d"),
+    RECORDS("conv2d"),
+    RECORDS("conv3d"),
+    RECORDS("conv_transpose1d"),
+    RECORDS("conv_transpose2d"),
+    {"conv2d_bias_act", "simd", run_conv_act, refuse_act, NULL},
+    {0},
 };

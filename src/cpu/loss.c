@@ -12,6 +12,7 @@ typedef struct {
     double *losses;         /* of every row */
     double scale;           /* of the gradient */
     bool gradient;
+    void *lse; /* of every row, in the compute type; or NULL */
 } class_loss;
 
 typedef struct {
@@ -74,7 +75,8 @@ static wk_status class_rows(wk_call *c, int64_t *targets, double *losses)
     const wk_loss_params *params = c->params;
     int64_t b = c->in[0]->shape[0], count;
     WK_TRY(read_targets(c, targets, &count));
-    class_loss p = {targets, losses, gradient_scale(params->reduction, count), c->out[1] != NULL};
+    class_loss p = {targets, losses, gradient_scale(params->reduction, count), c->out[1] != NULL,
+                    c->out[2] ? wk_ptr(c->out[2]) : NULL};
     wk_compute compute = wk_dtypes[c->dtype].compute;
     const wk_line_fn *fns = c->impl->data;
     wk_lines l = {.in = {c->in[0]},
@@ -86,8 +88,11 @@ static wk_status class_rows(wk_call *c, int64_t *targets, double *losses)
                   .set = 2,
                   .fn = fns[compute == WK_COMPUTE_F64],
                   .ctx = &p};
-    if (c->in[0]->shape[1] == 0)
-        memset(losses, 0, (size_t)b * sizeof *losses); /* every target is padding */
+    if (c->in[0]->shape[1] == 0) { /* every target is padding */
+        memset(losses, 0, (size_t)b * sizeof *losses);
+        if (p.lse)
+            memset(p.lse, 0, (size_t)b * wk_bytes(c->out[2]->dtype));
+    }
     WK_TRY(WK_ISA(wk_lines_run)(&l));
     if (params->reduction == WK_REDUCE_NONE)
         WK_ISA(wk_block_store)(c->dtype, WK_COMPUTE_F64, losses, wk_ptr(c->out[0]), b, false);
@@ -146,6 +151,12 @@ static wk_status run_elements(wk_call *c)
     }
 
 const wk_impl WK_ISA(wk_cpu_loss)[] = {
-    CLASSES(cross_entropy),    CLASSES(nll_loss),    ELEMENTS(mse_loss),
-    ELEMENTS(bce_with_logits), ELEMENTS(huber_loss), {0},
+    CLASSES(cross_entropy),
+    CLASSES(nll_loss),
+    {"softmax_cross_entropy", "simd", run_classes, NULL,
+     (const wk_line_fn[]){cross_entropy_f32, cross_entropy_f64}},
+    ELEMENTS(mse_loss),
+    ELEMENTS(bce_with_logits),
+    ELEMENTS(huber_loss),
+    {0},
 };

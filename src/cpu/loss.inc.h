@@ -10,6 +10,8 @@ static void FN(cross_entropy)(void *const *out, const void *const *in, int64_t r
     REAL *dx = p->gradient ? out[0] : NULL;
     int64_t target = p->targets[row];
     p->losses[row] = 0;
+    if (p->lse)
+        ((REAL *)p->lse)[row] = 0;
     if (target < 0) {
         for (int64_t i = 0; dx && i < n; i++)
             dx[i] = 0;
@@ -18,6 +20,8 @@ static void FN(cross_entropy)(void *const *out, const void *const *in, int64_t r
     REAL largest = FN(line_max)(x, n), above = largest - x[target];
     REAL sum = dx ? FN(line_exp)(x, dx, n, largest) : FN(line_sum_exp)(x, n, largest);
     p->losses[row] = (double)above + (double)R_LOG(sum);
+    if (p->lse)
+        ((REAL *)p->lse)[row] = largest + R_LOG(sum);
     REAL scale = (REAL)p->scale, part = scale / sum;
     for (int64_t i = 0; dx && i < n; i++)
         dx[i] *= part;

@@ -1,4 +1,5 @@
 /* matmul.c: matmul, linear and their gradients on the GEMM core. */
+#include "ops/act.h"
 #include "ops/matmul.h"
 #include "core/families.h"
 #include "core/memory.h"
@@ -199,12 +200,11 @@ static wk_status as_rows(const wk_tensor *x, wk_tensor *rows)
     return WK_OK;
 }
 
-static wk_status run_linear(wk_call *c)
+/* add: what y holds already is added to the product. */
+static wk_status multiply_linear(const wk_call *c, const wk_activation_ctx *act, bool add)
 {
-    wk_compute compute = wk_dtypes[c->dtype].compute;
     wk_tensor x, y;
     const wk_tensor *bias = NULL;
-    wk_activation_ctx act = {WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_linear_params)->act, compute)};
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(as_rows(c->in[0], &x));
@@ -218,9 +218,29 @@ static wk_status run_linear(wk_call *c)
                       .b = transposed(matrix_of(c->in[1])),
                       .c = matrix_of(&y),
                       .col_bias = bias ? wk_ptr(bias) : NULL,
-                      .act = act.fn ? WK_ISA(wk_activation_row) : NULL,
-                      .act_ctx = &act};
+                      .accumulate = add,
+                      .act = act->fn ? WK_ISA(wk_activation_row) : NULL,
+                      .act_ctx = act};
     return WK_ISA(wk_gemm)(&g) ? WK_OK : gemm_failed();
+}
+
+static wk_status run_linear(wk_call *c)
+{
+    wk_compute compute = wk_dtypes[c->dtype].compute;
+    wk_activation_ctx act = {.fn = WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_linear_params)->act, compute)};
+    return multiply_linear(c, &act, false);
+}
+
+/* z goes to y first, and the product is added to it before the activation. */
+static wk_status run_linear_act(wk_call *c)
+{
+    wk_act a = wk_act_of(c);
+    wk_activation_ctx act = {.fn = WK_ISA(wk_activation_block)(a.kind, wk_dtypes[c->dtype].compute),
+                             .numbers.f = {a.alpha, a.beta}};
+    const wk_tensor *z = c->in[WK_LINEAR_ACT_Z];
+    if (z)
+        WK_TRY(wk_copy_into(c->out[0], z));
+    return multiply_linear(c, &act, z != NULL);
 }
 
 static wk_status run_linear_backward(wk_call *c)
@@ -243,6 +263,7 @@ const wk_impl WK_ISA(wk_cpu_matmul)[] = {
     {"matmul", "simd", run_matmul, NULL, NULL},
     {"matmul_backward", "simd", run_matmul_backward, NULL, NULL},
     {"linear", "simd", run_linear, NULL, NULL},
+    {"linear_act", "simd", run_linear_act, NULL, NULL},
     {"linear_backward", "simd", run_linear_backward, NULL, NULL},
     {0},
 };

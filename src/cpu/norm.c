@@ -17,6 +17,7 @@ typedef struct {
     bool centred; /* false for rms norm */
     double eps;
     const void *weight, *bias; /* of the compute type, one for every channel */
+    bool sum;                  /* of an op that adds: the sum is wanted */
 } norm_ctx;
 
 typedef struct {
@@ -74,7 +75,7 @@ static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_te
 {
     const wk_norm_params *p = c->params;
     n->s = wk_group_shape_of(c->in[0], strncmp(c->op->name, "group", 5) == 0, p->groups);
-    n->centred = strncmp(c->op->name, "rms", 3) != 0;
+    n->centred = !wk_norm_is_rms(c->op);
     n->eps = p->eps;
     int64_t channels = n->s.groups * n->s.channels;
     n->weight = values_of(c, weight, channels, 1);
@@ -102,6 +103,26 @@ static wk_status run_norm(wk_call *c)
                   .set = 2,
                   .fn = compute == WK_COMPUTE_F64 ? norm_line_f64 : norm_line_f32,
                   .ctx = &n};
+    return WK_ISA(wk_lines_run)(&l);
+}
+
+static wk_status run_add_norm(wk_call *c)
+{
+    norm_ctx n;
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_ctx(c, c->in[2], c->in[3], &n));
+    wk_compute compute = wk_dtypes[c->dtype].compute;
+    wk_lines l = {.in = {c->in[0], c->in[1]},
+                  .in_compute = {compute, compute},
+                  .n_in = 2,
+                  .out = {c->out[0], c->out[1]},
+                  .out_compute = {compute, compute},
+                  .n_out = c->out[1] ? 2 : 1,
+                  .set = 1u << (c->in[0]->rank - 1),
+                  .fn = compute == WK_COMPUTE_F64 ? add_norm_line_f64 : add_norm_line_f32,
+                  .ctx = &n};
+    n.sum = c->out[1] != NULL;
     return WK_ISA(wk_lines_run)(&l);
 }
 
@@ -177,6 +198,8 @@ const wk_impl WK_ISA(wk_cpu_norm)[] = {
     {"layer_norm", "simd", run_norm, NULL, NULL},
     {"rms_norm", "simd", run_norm, NULL, NULL},
     {"group_norm", "simd", run_norm, NULL, NULL},
+    {"add_layer_norm", "simd", run_add_norm, NULL, NULL},
+    {"add_rms_norm", "simd", run_add_norm, NULL, NULL},
     {"layer_norm_backward", "simd", run_norm_backward, NULL, NULL},
     {"rms_norm_backward", "simd", run_norm_backward, NULL, NULL},
     {"group_norm_backward", "simd", run_norm_backward, NULL, NULL},

@@ -40,6 +40,19 @@ static void FN(norm_line)(void *const *out, const void *const *in, int64_t line,
     }
 }
 
+/* y of a line of x + residual, and the sum where it is wanted. */
+static void FN(add_norm_line)(void *const *out, const void *const *in, int64_t line, int64_t n,
+                              const void *ctx)
+{
+    const norm_ctx *c = ctx;
+    const REAL *x = in[0], *residual = in[1];
+    REAL *y = out[0];
+    WK_INDEPENDENT for (int64_t i = 0; i < n; i++) y[i] = x[i] + residual[i];
+    if (c->sum)
+        memcpy(out[1], y, (size_t)n * sizeof *y);
+    FN(norm_line)(out, (const void *const[]){y}, line, n, ctx);
+}
+
 /* ---- gradients ---- */
 
 /* With h = (x - mean) * scale and g = dy * weight:

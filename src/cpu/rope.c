@@ -65,15 +65,15 @@ static const char *angles(const wk_tensor *t, int64_t rows)
     return copy ? wk_ptr(copy) : NULL;
 }
 
-static wk_status run_rope(wk_call *c)
+/* x turned by cos and sin into y. */
+static wk_status turn_all(const wk_tensor *x, const wk_tensor *cos, const wk_tensor *sin, wk_tensor *y,
+                          const wk_rope_kind *kind)
 {
-    const wk_rope_kind *kind = c->impl->data;
-    const wk_tensor *x = c->in[0], *cos = c->in[1];
-    wk_compute compute = wk_dtypes[c->dtype].compute;
-    if (wk_count(c->out[0]) == 0)
+    wk_compute compute = wk_dtypes[x->dtype].compute;
+    if (wk_count(y) == 0)
         return WK_OK;
     plan p = {.x = x,
-              .y = c->out[0],
+              .y = y,
               .t_dim = kind->thd ? 1 : 2,
               .d = x->shape[3],
               .r = cos->shape[cos->rank - 1],
@@ -82,17 +82,24 @@ static wk_status run_rope(wk_call *c)
     p.t = x->shape[p.t_dim];
     p.cos_b = cos->rank == 3 ? p.t * p.r : 0;
     p.cos = angles(cos, p.t);
-    p.sin = angles(c->in[2], p.t);
+    p.sin = angles(sin, p.t);
     if (!p.cos || !p.sin)
         return wk_error_status();
     p.turn = compute == WK_COMPUTE_F64 ? (kind->interleaved ? pairs_f64 : halves_f64)
                                        : (kind->interleaved ? pairs_f32 : halves_f32);
-    bool same = c->dtype == wk_compute_dtype(compute);
-    p.stream = wk_count(p.y) * (int64_t)wk_bytes(c->dtype) >= WK_STREAM_BYTES;
+    bool same = x->dtype == wk_compute_dtype(compute);
+    p.stream = wk_count(p.y) * (int64_t)wk_bytes(x->dtype) >= WK_STREAM_BYTES;
     p.direct_in = same && (x->strides[3] == 1 || p.d == 1);
     p.direct_out = same && !p.stream;
     size_t scratch = p.direct_in && p.direct_out ? 0 : (size_t)p.d * 16;
     return WK_ISA(wk_bands_run)(p.rows, TASK_ELEMENTS / p.d + 1, scratch, run_rows, &p);
+}
+
+static wk_status run_rope(wk_call *c)
+{
+    wk_rope_kind kind = wk_rope_kind_of(c);
+    WK_TRY(turn_all(c->in[0], c->in[1], c->in[2], c->out[0], &kind));
+    return c->in[3] ? turn_all(c->in[3], c->in[1], c->in[2], c->out[1], &kind) : WK_OK;
 }
 
 #define KIND(...) (&(const wk_rope_kind){__VA_ARGS__})
@@ -104,5 +111,6 @@ const wk_impl WK_ISA(wk_cpu_rope)[] = {
     {"rope_i_backward", "simd", run_rope, NULL, KIND(true, false, true)},
     {"rope_thd", "simd", run_rope, NULL, KIND(false, true, false)},
     {"rope_thd_backward", "simd", run_rope, NULL, KIND(false, true, true)},
+    {"rope_qk", "simd", run_rope, NULL, NULL},
     {0},
 };

@@ -4,11 +4,7 @@
 #include "activation.h"
 #include "map.h"
 
-/* The op's numbers as the formulas take them, for both kinds of compute type. */
-typedef struct {
-    double f[3];
-    int64_t i[3];
-} numbers;
+typedef wk_numbers numbers;
 
 #include "real_f32.h"
 #include "unary.inc.h"
@@ -88,18 +84,33 @@ static wk_status run_map(wk_call *c)
 
 wk_block_fn WK_ISA(wk_activation_block)(int64_t act, wk_compute compute)
 {
-    static const wk_block_fn fns[][2] = {[WK_ACT_RELU] = {relu_f32, relu_f64},
-                                         [WK_ACT_GELU] = {gelu_f32, gelu_f64},
-                                         [WK_ACT_GELU_ERF] = {gelu_erf_f32, gelu_erf_f64},
-                                         [WK_ACT_SILU] = {silu_f32, silu_f64}};
+#define FNS(name) \
+    { \
+        name##_f32, name##_f64 \
+    }
+    static const wk_block_fn fns[][2] = {[WK_ACT_RELU] = FNS(relu),
+                                         [WK_ACT_GELU] = FNS(gelu),
+                                         [WK_ACT_GELU_ERF] = FNS(gelu_erf),
+                                         [WK_ACT_SILU] = FNS(silu),
+                                         [WK_ACT_SIGMOID] = FNS(sigmoid),
+                                         [WK_ACT_TANH] = FNS(tanh),
+                                         [WK_ACT_SOFTPLUS] = FNS(softplus),
+                                         [WK_ACT_LEAKY_RELU] = FNS(leaky_relu),
+                                         [WK_ACT_ELU] = FNS(elu),
+                                         [WK_ACT_CLAMP] = FNS(clamp),
+                                         [WK_ACT_RELU6] = FNS(relu6),
+                                         [WK_ACT_HARD_SWISH] = FNS(hard_swish),
+                                         [WK_ACT_HARD_SIGMOID] = FNS(hard_sigmoid),
+                                         [WK_ACT_MISH] = FNS(mish),
+                                         [WK_ACT_ABS] = FNS(abs)};
+#undef FNS
     return act == WK_ACT_NONE ? NULL : fns[act][compute];
 }
 
 void WK_ISA(wk_activation_row)(void *row, int64_t n, const void *ctx)
 {
-    static const numbers none;
     const wk_activation_ctx *act = ctx;
-    act->fn(row, (const void *const[]){row}, n, &none);
+    act->fn(row, (const void *const[]){row}, n, &act->numbers);
 }
 
 const wk_tensor *WK_ISA(wk_compute_copy)(const wk_tensor *t)
@@ -196,6 +207,17 @@ static wk_status run_arange(wk_call *c)
 #define ROW(name, integer) ROW_OF(name, integer, NULL)
 #define FLOAT_ROW(name) ROW_OF(name, NULL, NULL)
 #define DIRECT_ROW(name) ROW_OF(name, NULL, name##_bf16)
+
+const wk_impl WK_ISA(wk_cpu_unary)[];
+
+wk_block_fn WK_ISA(wk_unary_block)(const char *op, wk_compute compute)
+{
+    for (const wk_impl *i = WK_ISA(wk_cpu_unary); i->op; i++) {
+        if (i->run == run_map && strcmp(i->op, op) == 0)
+            return ((const unary_row *)i->data)->fn[compute];
+    }
+    return NULL;
+}
 
 const wk_impl WK_ISA(wk_cpu_unary)[] = {
     /* clang-format off */

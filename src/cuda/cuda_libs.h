@@ -5,7 +5,7 @@
 #include "cuda.h"
 #include "gpu/library.h"
 
-extern wk_library wk_lib_cuda, wk_lib_nvrtc, wk_lib_cublas;
+extern wk_library wk_lib_cuda, wk_lib_nvrtc, wk_lib_cublas, wk_lib_cudnn;
 
 /* The functions, by their own names: wk_cu.cuMemAlloc_v2(...). Valid once the driver was loaded. */
 #define X(result, name, arguments) result(*name) arguments;

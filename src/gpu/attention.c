@@ -13,14 +13,21 @@ static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args"
 /* Made for blocks of 512 though they have 256: so two of them fit an NVIDIA multiprocessor's registers. */
 static const wk_kernel thin_half_kernel = {"attention_thin", "attn_thin", "attn_args", 512,
                                            .types = 1,       .ints = 2};
-/* Of four waves: 64 lanes, 32 lanes. */
+/* By the threads of a block. */
 static const wk_kernel matrix_kernel[] = {
-    {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 3},
-    {"attention_matrix", "attn_matrix", "attn_args", 128, .types = 1, .ints = 3},
+    {"attention_matrix", "attn_matrix", "attn_args", 128, .types = 1, .ints = 5},
+    {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 5},
+    {"attention_matrix", "attn_matrix", "attn_args", 384, .types = 1, .ints = 5},
+};
+/* Of four waves. On NVIDIA made for more, so that two or three of them fit a multiprocessor's registers. */
+static const wk_kernel decode_kernel[] = {
+    {"attention_decode", "attn_decode", "attn_args", 128, .types = 1, .ints = 5},
+    {"attention_decode", "attn_decode", "attn_args", 256, .types = 1, .ints = 5},
+    {"attention_decode", "attn_decode", "attn_args", 384, .types = 1, .ints = 5},
 };
 static const wk_kernel matrix_grad_kernel[] = {
-    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 256, .types = 1, .ints = 4},
-    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 4},
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 6},
+    {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 256, .types = 1, .ints = 6},
 };
 static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
 static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
@@ -74,11 +81,17 @@ static wk_status fill_sizes(const wk_call *c, attn_args *a, int64_t b, int64_t h
     a->d = (i32)d;
     a->dv = (i32)dv;
     a->units = (i32)(b * hk);
-    a->blocks = (i32)((group * s + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
     a->rows = b * hq * s;
     a->splits = 1;
     a->split_keys = a->t;
     return WK_OK;
+}
+
+/* Cuts n rows of a unit (of all sequences, where they are laid end to end) into blocks. */
+static void cut_rows(attn_args *a, int64_t n, int owners)
+{
+    a->owners = owners;
+    a->blocks = (i32)(a->sequences.q ? n / owners + a->batch : (n + owners - 1) / owners);
 }
 
 static void fill_options(attn_args *a, const wk_sdpa_options *o)
@@ -138,12 +151,12 @@ static wk_grid grid_of(const attn_args *a, int64_t width, int columns)
                      .z = a->splits};
 }
 
-/* Cuts the keys where there are too few rows to keep the device busy, and makes room for the parts. */
-static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t chunks,
+/* Cuts the keys where there are too few rows for `each` blocks on every unit of the device, and makes room for the
+ * parts. */
+static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t each,
                                int64_t keys_each)
 {
-    int64_t wanted =
-        2 * (int64_t)wk_gpu_of(c->device)->facts.units / ((int64_t)a->blocks * a->units * chunks);
+    int64_t wanted = each * (int64_t)wk_gpu_of(c->device)->facts.units / ((int64_t)a->blocks * a->units);
     int64_t most = a->t / keys_each, splits = wanted < most ? wanted : most;
     if (splits < 2)
         return WK_OK;
@@ -196,7 +209,8 @@ static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
                 reads_at_once(&a->v, vec, bytes);
     const wk_kernel *kernel =
         c->device->kind == WK_KIND_CUDA && made_for < WK_ATTN_THIN ? &thin_half_kernel : &thin_kernel;
-    WK_TRY(choose_splits(c, a, dtype, 1, WK_ATTN_CHUNK));
+    cut_rows(a, rows, WK_ATTN_THIN);
+    WK_TRY(choose_splits(c, a, dtype, 2, WK_ATTN_CHUNK));
     wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 256};
     WK_TRY(WK_LAUNCH(
         c, kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}),
@@ -204,31 +218,92 @@ static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 
-/* Matrix units take f16 and bf16, heads up to 128 wide. */
+static int widest(const attn_args *a) { return a->d > a->dv ? a->d : a->dv; }
+
+/* Matrix units take f16 and bf16, without dropout. */
 static bool takes_matrix(const wk_call *c, const attn_args *a, wk_dtype dtype)
 {
-    return wk_bytes(dtype) == 2 && a->d <= 128 && a->dv <= 128 && wk_gpu_has_matrix(wk_gpu_of(c->device));
+    return wk_bytes(dtype) == 2 && !a->drop_below && wk_gpu_has_matrix(wk_gpu_of(c->device));
 }
 
-/* The instance: the width it is made for, and whether there is nothing but scaled products. */
-static short matrix_width(const attn_args *a) { return a->d > 64 || a->dv > 64 ? 128 : 64; }
+/* Nothing but scaled products. */
 static short is_plain(const attn_args *a)
 {
-    return a->mask_kind == WK_MASK_NONE && a->softcap == 0 && !a->drop_below;
+    return a->mask_kind == WK_MASK_NONE && a->softcap == 0 && a->scale > 0;
 }
+/* How blocks are made: for heads up to `d` wide, of `waves` times 16 owners, with tiles of n others. */
+typedef struct {
+    int d, n, waves, shared;
+} matrix_shape;
+
+static matrix_shape shape_for(const wk_call *c, const attn_args *a)
+{
+    const wk_gpu *g = wk_gpu_of(c->device);
+    bool hopper = strcmp(g->facts.arch, "sm_90") == 0, plain = is_plain(a);
+    int width = widest(a), d = width <= 64 ? 64 : width <= 128 ? 128 : 256;
+    matrix_shape m = {.d = d, .n = 64, .waves = hopper ? 8 : 4};
+    /* More would take too many registers, or too much code. */
+    if (hopper)
+        m.n = plain && d <= 128 ? 128 : 64;
+    else if (c->device->kind == WK_KIND_CUDA)
+        m.n = d <= 128 ? 64 : 32;
+    else if (!plain || d > (g->facts.wave == 64 ? 128 : 64))
+        m.n = 32;
+    if (c->device->kind == WK_KIND_CUDA) { /* tiles of keys and values; queries, where they have to stay */
+        int rows = hopper ? 5 * m.n + m.waves * 16 : 4 * m.n + (d > 128 ? 64 : 0);
+        m.shared = rows * d * 2 + 16;
+    }
+    return m;
+}
+
 /* Weights in two parts are as good as f32; where fast products are allowed they are rounded. */
 static short weight_parts(void) { return wk_matmul_precision() == WK_PRECISION_FAST ? 1 : 2; }
-static int narrow_waves(const wk_call *c) { return wk_gpu_of(c->device)->facts.wave == 32; }
+static const wk_kernel *kernel_of(const wk_call *c, const wk_kernel *list, int waves)
+{
+    return &list[waves * wk_gpu_of(c->device)->facts.wave / 128 - 1];
+}
 
 static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
+    matrix_shape m = shape_for(c, a);
+    cut_rows(a, (int64_t)a->group * a->s, m.waves * 16);
     if (!a->sequences.q)
-        WK_TRY(choose_splits(c, a, dtype, 1, 128));
-    wk_grid grid = {.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits};
-    WK_TRY(WK_LAUNCH(
-        c, &matrix_kernel[narrow_waves(c)],
-        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {matrix_width(a), is_plain(a), weight_parts()}), grid,
-        *a));
+        WK_TRY(choose_splits(c, a, dtype, 2, 128));
+    wk_instance instance = {.t = {(unsigned char)dtype},
+                            .i = {(short)m.d, (short)m.n, (short)m.waves, is_plain(a), weight_parts()}};
+    wk_grid grid = {
+        .x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits, .shared = m.shared};
+    WK_TRY(WK_LAUNCH(c, kernel_of(c, matrix_kernel, m.waves), &instance, grid, *a));
+    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+}
+
+static bool is_rdna(const wk_call *c)
+{
+    return c->device->kind == WK_KIND_ROCM && wk_gpu_of(c->device)->facts.wave == 32;
+}
+
+/* Up to 16 rows of a unit, whose keys and values are read 16 bytes at a time. */
+static bool is_decoding(const wk_call *c, const attn_args *a, wk_dtype dtype)
+{
+    bool rdna3 =
+        strncmp(wk_gpu_of(c->device)->facts.arch, "gfx11", 5) == 0; /* its operands hold everything twice */
+    return takes_matrix(c, a, dtype) && widest(a) <= 128 && !rdna3 && !a->sequences.q &&
+           a->group * a->s <= 16 && a->dv > 0 && a->d % 8 == 0 && a->dv % 8 == 0 && a->q.wide == 8 &&
+           a->k.wide == 8 && a->v.wide == 8;
+}
+
+static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
+{
+    int wave = wk_gpu_of(c->device)->facts.wave, few = a->group * a->s <= 8;
+    bool nvidia = c->device->kind == WK_KIND_CUDA;
+    cut_rows(a, 16, 16);
+    WK_TRY(choose_splits(c, a, dtype, 3, 128));
+    wk_instance instance = {
+        .t = {(unsigned char)dtype},
+        .i = {widest(a) > 64 ? 128 : 64, nvidia && few ? 8 : 16, 4, is_plain(a), weight_parts()}};
+    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 4 * wave};
+    const wk_kernel *kernel = &decode_kernel[nvidia ? 1 + few : wave == 64];
+    WK_TRY(WK_LAUNCH(c, kernel, &instance, grid, *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 
@@ -236,12 +311,15 @@ static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
 static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
     int columns = columns_of(c, dtype, a->dv);
+    if (is_decoding(c, a, dtype))
+        return launch_decoding(c, a, dtype);
     if (is_thin(a))
         return launch_thin(c, a, dtype);
-    if (takes_matrix(c, a, dtype))
+    if (takes_matrix(c, a, dtype) && widest(a) <= (is_rdna(c) ? 128 : 256))
         return launch_matrix(c, a, dtype);
+    cut_rows(a, (int64_t)a->group * a->s, WK_ATTN_ROWS);
     if (!a->sequences.q)
-        WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns), 128));
+        WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns) > 1 ? 1 : 2, 128));
     WK_TRY(WK_LAUNCH(c, &forward_kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)columns}),
                      grid_of(a, a->dv, columns), *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
@@ -279,22 +357,57 @@ static wk_status launch_delta(const wk_call *c, attn_args *a)
     return WK_LAUNCH(c, &delta_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, d);
 }
 
+/* As shape_for. together: whether dk and dv fit one block's registers. */
+static matrix_shape grad_shape_for(const wk_call *c, const attn_args *a, bool *together)
+{
+    matrix_shape m = shape_for(c, a);
+    bool hopper = m.waves == 8;
+    m.n = hopper || (m.d == 64 && is_plain(a)) ? 64 : 32;
+    *together = hopper || wk_gpu_of(c->device)->facts.wave == 64;
+    if (m.shared) /* the tiles, the owners, and what is known of queries */
+        m.shared = (4 * m.n + (hopper ? 2 * 16 * m.waves : 0)) * m.d * 2 + 16 + 2 * m.n * 16;
+    return m;
+}
+
+static wk_status launch_matrix_gradient(const wk_call *c, attn_args *a, matrix_shape m, int of)
+{
+    cut_rows(a, of == WK_GRAD_Q ? (int64_t)a->group * a->s : a->t, m.waves * 16);
+    wk_instance instance = {
+        .t = {(unsigned char)c->dtype},
+        .i = {(short)m.d, (short)m.n, (short)m.waves, (short)of, is_plain(a), weight_parts()}};
+    wk_grid grid = {.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .shared = m.shared};
+    return WK_LAUNCH(c, kernel_of(c, matrix_grad_kernel, m.waves), &instance, grid, *a);
+}
+
+static bool is_wanted(const wk_tensor *t) { return t && wk_count(t); }
+
+static wk_status matrix_gradients(const wk_call *c, attn_args a)
+{
+    bool together;
+    matrix_shape m = grad_shape_for(c, &a, &together);
+    const wk_tensor *dq = c->out[0], *dk = c->out[1], *dv = c->out[2];
+    if (is_wanted(dq)) {
+        a.y = wk_ptr(dq);
+        WK_TRY(launch_matrix_gradient(c, &a, m, WK_GRAD_Q));
+    }
+    a.y = is_wanted(dk) ? wk_ptr(dk) : NULL;
+    a.y2 = is_wanted(dv) ? wk_ptr(dv) : NULL;
+    if (a.y && a.y2 && together)
+        return launch_matrix_gradient(c, &a, m, WK_GRAD_KV);
+    if (a.y)
+        WK_TRY(launch_matrix_gradient(c, &a, m, WK_GRAD_K));
+    return a.y2 ? launch_matrix_gradient(c, &a, m, WK_GRAD_V) : WK_OK;
+}
+
 /* dq, dk or dv. */
 static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
 {
     int64_t owners = of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, width = of == WK_GRAD_V ? a.dv : a.d;
-    unsigned char dtype = (unsigned char)c->dtype;
     int columns = columns_of(c, c->dtype, width);
     a.y = wk_ptr(c->out[of]);
-    a.blocks = (i32)((owners + WK_ATTN_ROWS - 1) / WK_ATTN_ROWS);
-    if (takes_matrix(c, &a, c->dtype)) {
-        wk_instance instance = {.t = {dtype},
-                                .i = {matrix_width(&a), (short)of, is_plain(&a), weight_parts()}};
-        wk_grid grid = {.x = wk_blocks((i64)a.blocks * a.units, 1, WK_GRID_MAX)};
-        return WK_LAUNCH(c, &matrix_grad_kernel[narrow_waves(c)], &instance, grid, a);
-    }
-    return WK_LAUNCH(c, &grad_kernel, WK_INSTANCE(.t = {dtype}, .i = {(short)columns, (short)of}),
-                     grid_of(&a, width, columns), a);
+    cut_rows(&a, owners, WK_ATTN_ROWS);
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)columns, (short)of}};
+    return WK_LAUNCH(c, &grad_kernel, &instance, grid_of(&a, width, columns), a);
 }
 
 static wk_status run_sdpa_backward(wk_call *c)
@@ -308,8 +421,10 @@ static wk_status run_sdpa_backward(wk_call *c)
     a.lse = wk_ptr(lse);
     a.dy = view_of(c->in[5]);
     WK_TRY(launch_delta(c, &a));
+    if (takes_matrix(c, &a, c->dtype) && widest(&a) <= 128)
+        return matrix_gradients(c, a);
     for (int of = WK_GRAD_Q; of <= WK_GRAD_V; of++) {
-        if (c->out[of] && wk_count(c->out[of]))
+        if (is_wanted(c->out[of]))
             WK_TRY(launch_gradient(c, a, of));
     }
     return WK_OK;
@@ -356,7 +471,6 @@ static wk_status run_sdpa_varlen(wk_call *c)
     a.k = packed_view_of(k);
     a.v = packed_view_of(v);
     a.units = a.hk;
-    a.blocks = (i32)((int64_t)a.group * a.s / WK_ATTN_ROWS + n);
     return launch_forward(c, &a, c->dtype);
 }
 
@@ -387,7 +501,7 @@ static wk_status project_into(const wk_call *c, const wk_tensor *x, const wk_ten
     }
     WK_TRY(wk_as_rows(x, &x_rows));
     WK_TRY(wk_as_rows(y, &y_rows));
-    return wk_gpu_product(c, &x_rows, &turned, &y_rows, bias, WK_ACT_NONE);
+    return wk_gpu_product(c, &x_rows, &turned, &y_rows, bias, NULL, WK_ACT_NONE);
 }
 
 /* Rows [i e, (i + n) e) of a weight or bias. */

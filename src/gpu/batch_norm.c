@@ -1,6 +1,7 @@
 /* batch_norm.c: batch norm and its gradient on the GPU: x is [n, c, inner]. Long planes are summed plane by plane,
  * short ones (a few elements of a channel between those of the next) down the columns of [n, c * inner]. */
 #include "norm.h"
+#include "ops/act.h"
 
 enum { SHORT = 8 };
 
@@ -115,4 +116,53 @@ wk_status wk_gpu_batch_norm_infer(wk_call *c)
     p.a.mean = wk_ptr(c->in[3]);
     p.a.var = wk_ptr(c->in[4]);
     return wk_planes_apply(c, &p.a);
+}
+
+/* ---- batch_norm_act: activations that are straight lines ---- */
+
+static bool end_with(wk_act act, norm_planes_args *a)
+{
+    a->ends = act.kind != WK_ACT_NONE;
+    a->slope = 1;
+    a->lo = -INFINITY;
+    a->hi = INFINITY;
+    switch (act.kind) {
+    case WK_ACT_NONE: break;
+    case WK_ACT_RELU: a->lo = 0; break;
+    case WK_ACT_RELU6: a->lo = 0, a->hi = 6; break;
+    case WK_ACT_LEAKY_RELU: a->slope = act.alpha; break;
+    case WK_ACT_CLAMP: a->lo = act.alpha, a->hi = act.beta; break;
+    default: return false;
+    }
+    return true;
+}
+
+const char *wk_gpu_batch_norm_act_refuse(const wk_call *c)
+{
+    norm_planes_args a;
+    return end_with(wk_act_of(c), &a) ? NULL : "an activation that batch norm does not end with";
+}
+
+wk_status wk_gpu_batch_norm_act(wk_call *c)
+{
+    const wk_act_params *o = c->params;
+    const wk_tensor *given = c->in[WK_NORM_ACT_Z], *z = given ? wk_tensor_packed(given) : NULL;
+    if (given && !z)
+        return wk_error_status();
+    WK_TRY(pack_inputs(c, 0));
+    wk_batch_shape s = wk_batch_shape_of(c->in[0], o->mode);
+    norm_planes_args a = {.x = wk_ptr(c->in[0]),
+                          .dy = wk_ptr_or_null(z),
+                          .y = wk_ptr(c->out[0]),
+                          .inner = s.inner,
+                          .channels = s.c,
+                          .count = wk_count(c->in[0]),
+                          .centred = 1,
+                          .eps = o->eps,
+                          .scale = wk_ptr_or_null(c->in[1]),
+                          .shift = wk_ptr_or_null(c->in[2]),
+                          .mean = wk_ptr(c->in[3]),
+                          .var = wk_ptr(c->in[4])};
+    end_with(wk_act_of(c), &a);
+    return wk_planes_apply(c, &a);
 }

@@ -1,6 +1,7 @@
 /* blas.c: matmul and linear in terms of the products that BLAS libraries know. */
 #include "blas.h"
-#include "map.h"
+#include "act.h"
+#include "ops/act.h"
 #include "ops/matmul.h"
 #include "runtime.h"
 #include "wick/matmul.h"
@@ -188,22 +189,8 @@ wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->
 
 /* ---- linear: the product, then bias and activation in place ---- */
 
-static wk_status finish_linear(const wk_call *c)
-{
-    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
-    static const char *const with_bias[] = {"f_bias", "f_bias_relu", "f_bias_gelu", "f_bias_gelu_erf",
-                                            "f_bias_silu"};
-    static const char *const without[] = {NULL, "f_relu", "f_gelu", "f_gelu_erf", "f_silu"};
-    int64_t act = WK_PARAMS(c, wk_linear_params)->act;
-    wk_gpu_map m = {.kernel = &kernel,
-                    .formula = (c->in[2] ? with_bias : without)[act],
-                    .in = {c->out[0], c->in[2]},
-                    .n_in = c->in[2] ? 2 : 1,
-                    .out = c->out[0]};
-    return m.formula ? wk_gpu_map_run(c, &m) : WK_OK;
-}
-
-wk_status wk_blas_run_linear(wk_call *c)
+/* x . weight^T into the output. */
+static wk_status multiply_linear(const wk_call *c)
 {
     wk_tensor turned = wk_tensor_local(c->in[1]);
     turned.shape[0] = c->in[1]->shape[1];
@@ -223,8 +210,24 @@ wk_status wk_blas_run_linear(wk_call *c)
         turned.strides[0] = 1;
         turned.strides[1] = packed->shape[1];
     }
-    WK_TRY(multiply_into(c, c->in[0], weight, c->out[0]));
-    return finish_linear(c);
+    return multiply_into(c, c->in[0], weight, c->out[0]);
+}
+
+wk_status wk_blas_run_linear(wk_call *c)
+{
+    wk_act act = {(wk_activation)WK_PARAMS(c, wk_linear_params)->act, 0, 0};
+    WK_TRY(multiply_linear(c));
+    bool done = !c->in[2] && act.kind == WK_ACT_NONE;
+    return done ? WK_OK : wk_gpu_bias_act(c, c->out[0], c->in[2], NULL, -1, act, c->out[0]);
+}
+
+wk_status wk_blas_run_linear_act(wk_call *c)
+{
+    wk_act act = wk_act_of(c);
+    const wk_tensor *bias = c->in[2], *z = c->in[WK_LINEAR_ACT_Z];
+    WK_TRY(multiply_linear(c));
+    bool done = !bias && !z && act.kind == WK_ACT_NONE;
+    return done ? WK_OK : wk_gpu_bias_act(c, c->out[0], bias, z, -1, act, c->out[0]);
 }
 
 const char *wk_blas_refuse(const wk_call *c)

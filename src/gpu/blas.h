@@ -29,9 +29,10 @@ typedef struct {
 
 extern const wk_blas wk_rocblas, wk_cublas;
 
-/* matmul and linear through wk_blas (impl->data). */
+/* matmul, linear and linear_act through wk_blas (impl->data). */
 wk_status wk_blas_run_matmul(wk_call *c);
 wk_status wk_blas_run_linear(wk_call *c);
+wk_status wk_blas_run_linear_act(wk_call *c);
 const char *wk_blas_refuse(const wk_call *c);
 /* The stream is about to go: its handle lets go of it while it is still there. */
 void wk_blas_detach(wk_stream *s);

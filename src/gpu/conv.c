@@ -1,8 +1,10 @@
 /* conv.c: convolutions and their gradients on the GPU by wick's own kernels. */
-#include "ops/conv.h"
+#include "conv.h"
+#include "ops/act.h"
 #include "families.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "ops/act.h"
 #include "planes.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
@@ -25,6 +27,7 @@ typedef struct {
     int way; /* CONV_MAP and its like */
     const wk_tensor *image, *map, *weight, *bias;
     wk_tensor *out;
+    conv_end end;
 } plan;
 
 static int64_t product(const int64_t v[3]) { return v[0] * v[1] * v[2]; }
@@ -237,7 +240,7 @@ static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t
 }
 
 static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_tensor *bias,
-                        const wk_tensor *out, int64_t pixels)
+                        const wk_tensor *out, int64_t pixels, const conv_end *end)
 {
     conv_sum_args a = {.partial = wk_ptr(partial),
                        .out = wk_ptr(out),
@@ -245,15 +248,18 @@ static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_ten
                        .splits = (i32)partial->shape[0],
                        .pixels = divisor_of(pixels),
                        .channels = divisor_of(bias ? bias->shape[0] : 1),
-                       .bias = bias ? wk_ptr(bias) : NULL};
+                       .bias = bias ? wk_ptr(bias) : NULL,
+                       .end = *end};
     wk_grid grid = {.x = wk_blocks(a.total, 256, WK_GRID_MAX)};
     return WK_LAUNCH(c, &conv_sum, WK_INSTANCE(.t = {(unsigned char)out->dtype}), grid, a);
 }
 
 static wk_status run_product(const wk_call *c, const plan *p)
 {
-    conv_args a = {
-        .out = wk_ptr(p->out), .total = wk_count(p->out), .bias = p->bias ? wk_ptr(p->bias) : NULL};
+    conv_args a = {.out = wk_ptr(p->out),
+                   .total = wk_count(p->out),
+                   .bias = p->bias ? wk_ptr(p->bias) : NULL,
+                   .end = p->end};
     extent e;
     WK_TRY(fill_product(c, p, &a, &e));
     int shape = pick_shape(c, &e);
@@ -273,7 +279,7 @@ static wk_status run_product(const wk_call *c, const plan *p)
     wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
     wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX), .z = splits};
     WK_TRY(WK_LAUNCH(c, &conv_tiles, &instance, grid, a));
-    return partial ? add_up(c, partial, p->bias, p->out, a.out_c) : WK_OK;
+    return partial ? add_up(c, partial, p->bias, p->out, a.out_c, &p->end) : WK_OK;
 }
 
 /* ---- one image channel a group ---- */
@@ -315,7 +321,8 @@ static wk_status run_depthwise(const wk_call *c, const plan *p)
                     .weight = wk_ptr(p->weight),
                     .bias = p->bias ? wk_ptr(p->bias) : NULL,
                     .out = wk_ptr(p->out),
-                    .multiplier = divisor_of(multiplier)};
+                    .multiplier = divisor_of(multiplier),
+                    .end = p->end};
     fill_axes(g, turned, a.axis);
     bool three = is_3x3(g) && p->way != CONV_PHASES && !(turned && multiplier > 1);
     if (three && turned) { /* the taps from the last to the first, so that they go up as in the map */
@@ -355,7 +362,7 @@ static wk_status run_sums(const wk_call *c, const wk_kernel *k, depth_sum_args *
     a->out = wk_ptr(out);
     wk_grid grid = {.x = smaller(a->channels, WK_GRID_MAX), .z = splits};
     WK_TRY(WK_LAUNCH(c, k, WK_INSTANCE(.t = {(unsigned char)c->dtype}), grid, *a));
-    return partial ? add_up(c, partial, NULL, out, 1) : WK_OK;
+    return partial ? add_up(c, partial, NULL, out, 1, &(conv_end){0}) : WK_OK;
 }
 
 static wk_status run_depthwise_weight(const wk_call *c, const plan *p)
@@ -405,6 +412,67 @@ static wk_status run_weight(wk_call *c)
     return c->out[1] && wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
 }
 
+/* ---- conv2d_bias_act: activations that are straight lines ---- */
+
+static bool end_of(wk_act act, conv_end *end)
+{
+    *end = (conv_end){.slope = 1, .lo = -INFINITY, .hi = INFINITY, .some = 1};
+    switch (act.kind) {
+    case WK_ACT_NONE: break;
+    case WK_ACT_RELU: end->lo = 0; break;
+    case WK_ACT_RELU6: end->lo = 0, end->hi = 6; break;
+    case WK_ACT_LEAKY_RELU: end->slope = act.alpha; break;
+    case WK_ACT_CLAMP: end->lo = act.alpha, end->hi = act.beta; break;
+    default: return false;
+    }
+    return true;
+}
+
+static const char *refuse_act(const wk_call *c)
+{
+    conv_end end;
+    const char *reason;
+    wk_call plain = {.op = wk_op_find("conv2d"),
+                     .params = &WK_PARAMS(c, wk_act_params)->conv,
+                     .in = {c->in[0], c->in[1], c->in[2]},
+                     .dtype = c->dtype,
+                     .device = c->device};
+    if (!end_of(wk_act_of(c), &end))
+        return "an activation that convolutions do not end with";
+    const wk_impl *best = wk_call_pick(&plain, &reason);
+    return best && best->run != run_conv ? "conv2d has a faster implementation" : refuse(c);
+}
+
+static wk_status run_conv_act(wk_call *c)
+{
+    plan p = {0};
+    const wk_tensor *given = c->in[WK_CONV_ACT_Z], *z = given ? wk_tensor_packed(given) : NULL;
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    if (given && !z)
+        return wk_error_status();
+    end_of(wk_act_of(c), &p.end);
+    p.end.z = z ? wk_ptr(z) : NULL;
+    WK_TRY(make_plan(c, &p));
+    return is_depthwise(&p.g) ? run_depthwise(c, &p) : run_product(c, &p);
+}
+
+/* ---- for the libraries ---- */
+
+wk_status wk_conv_add_bias(const wk_call *c)
+{
+    const wk_act_params none = {.act = WK_ACT_NONE, .dim = 1};
+    return wk_call_run(&(wk_call){
+        .op = wk_op_find("bias_act"), .params = &none, .in = {c->out[0], c->in[2]}, .out = {c->out[0]}});
+}
+
+wk_status wk_conv_bias_gradient(const wk_call *c)
+{
+    plan p = {0};
+    WK_TRY(make_plan(c, &p));
+    return wk_count(c->out[1]) > 0 ? run_bias(c, &p, c->out[1]) : WK_OK;
+}
+
 #define ROWS(name) \
     {#name, "kernel", run_conv, refuse, NULL}, {#name "_backward_data", "kernel", run_conv, refuse, NULL}, \
         {#name "_backward_weight", "kernel", run_weight, refuse, NULL},
@@ -413,5 +481,6 @@ const wk_impl wk_gpu_impls_conv[] = {
     /* clang-format off */
     ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
     /* clang-format on */
+    {"conv2d_bias_act", "kernel", run_conv_act, refuse_act, NULL},
     {0},
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/memory.h"
 #include "cuda/cuda_libs.h"
+#include "families.h"
 #include "library.h"
 #include "rocm/rocm.h"
 #include "runtime.h"
@@ -77,6 +78,7 @@ static const wk_device_table gpu_table = {
     .arch = arch_of,
     .library = library_of,
     .capturing = capturing,
+    .variants = wk_gpu_variants,
     .stats = wk_arena_stats,
     .trim = wk_arena_trim,
     .limit = wk_arena_limit,

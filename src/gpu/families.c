@@ -1,7 +1,7 @@
 /* families.c: every family's kernels in one list; the libraries both makers' sides can use. */
 #include <strings.h>
 #include "blas.h"
-#include "cuda/cuda_libs.h"
+#include "cuda/cudnn_plan.h"
 #include "families.h"
 #include "library.h"
 #include "driver.h"
@@ -14,8 +14,9 @@ const wk_impl *const wk_gpu_families[] = {
 #undef X
         NULL};
 
-static wk_library *const libraries[] = {&wk_lib_hip,  &wk_lib_hiprtc, &wk_lib_rocblas, &wk_lib_miopen,
-                                        &wk_lib_cuda, &wk_lib_nvrtc,  &wk_lib_cublas,  NULL};
+static wk_library *const libraries[] = {&wk_lib_hip,    &wk_lib_hiprtc, &wk_lib_rocblas,
+                                        &wk_lib_miopen, &wk_lib_cuda,   &wk_lib_nvrtc,
+                                        &wk_lib_cublas, &wk_lib_cudnn,  NULL};
 
 wk_library *const *wk_libraries(void)
 {
@@ -27,6 +28,7 @@ wk_library *const *wk_libraries(void)
     wk_rocblas.load();
     wk_miopen_load();
     wk_cublas.load();
+    wk_cudnn_load();
     return libraries;
 }
 
@@ -38,4 +40,11 @@ const char *wk_library_version(const char *impl)
             return (*l)->version;
     }
     return "";
+}
+
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    if (strcmp(c->impl->name, "miopen") == 0)
+        return wk_miopen_variants(c, workspace, list, room);
+    return strcmp(c->impl->name, "cudnn") == 0 ? wk_cudnn_variants(c, workspace, list, room) : 0;
 }

@@ -27,6 +27,11 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
     F(batch_norm) \
     F(lrn) \
     F(norm) \
+    F(ctc) \
+    F(attention) \
+    F(act) \
+    F(rope) \
+    F(random) \
     F(reduce)
 /* clang-format on */
 
@@ -34,5 +39,30 @@ extern const wk_impl wk_rocm_impls_matmul[], wk_cuda_impls_matmul[];
 WK_MIOPEN_FIRST(X)
 WK_MIOPEN_BEHIND(X)
 #undef X
+
+/* By cuDNN, likewise. */
+/* clang-format off */
+#define WK_CUDNN_FIRST(F) \
+    F(act) \
+    F(attention) \
+    F(conv) \
+    F(rnn)
+#define WK_CUDNN_BEHIND(F) \
+    F(softmax) \
+    F(pool) \
+    F(unary) \
+    F(batch_norm) \
+    F(lrn)
+/* clang-format on */
+
+#define X(name) extern const wk_impl wk_cuda_impls_##name[];
+WK_CUDNN_FIRST(X)
+WK_CUDNN_BEHIND(X)
+#undef X
+
+/* The ways a library has for a call beside its usual one; see wk_device_table. */
+int wk_gpu_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_miopen_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
+int wk_cudnn_variants(wk_call *c, size_t workspace, uint64_t *list, int room);
 
 #endif

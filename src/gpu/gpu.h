@@ -54,8 +54,10 @@ typedef struct {
 
 /* Which instance. Unused fields must be zero. */
 typedef struct {
-    const char *formula; /* a literal: compared by address */
-    unsigned char t[8];  /* wk_dtype */
+    /* A literal: compared by address. One that is made at run time (expr.c) is its name, a line's end and its
+     * definition, and is never freed. */
+    const char *formula;
+    unsigned char t[8]; /* wk_dtype */
     short i[8];
 } wk_instance;
 #define WK_INSTANCE(...) (&(wk_instance){__VA_ARGS__})

@@ -45,6 +45,9 @@ wk_status wk_graph_begin(wk_device *device)
         return wk_error_status();
     WK_TRY(check_device(device, "graph_begin"));
     wk_gpu *g = wk_gpu_of(device);
+    if (!wk_arena_keeps(g)) /* a replay would use memory that is gone */
+        return wk_fail(WK_ERR_UNSUPPORTED,
+                       "graph_begin: device: nothing is recorded with WICK_EXACT_ALLOC=1");
     wk_stream *before = wk_gpu_stream(g);
     if (before->graph)
         return wk_fail(WK_ERR_ARGUMENT, "graph_begin: a graph is being recorded on this thread already");

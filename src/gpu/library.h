@@ -12,7 +12,7 @@ typedef struct wk_library {
     const char *variable;       /* environment variable with a path to take instead; may be NULL */
     const char *package;        /* who has it: "rocm-hip-runtime (AMD), libamdhip64-6 (Debian)" */
     struct wk_library *beside;  /* looked for first in the folder of that one; may be NULL */
-    const char *const *folders; /* tried when the loader's own search fails; may be NULL */
+    const char *const *folders; /* tried when the loader's own search fails: "$HOME/lib*"; may be NULL */
     void *handle;
     char path[512];    /* of the file found */
     char version[48];  /* filled by who knows how to ask */
@@ -33,5 +33,8 @@ bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n);
 wk_library *const *wk_libraries(void);
 /* The version of the library behind an implementation; "" before it is loaded. */
 const char *wk_library_version(const char *impl);
+
+/* The most bytes of temporary memory that one call of a library may use: WICK_WORKSPACE in MiB, else 1 GiB. */
+size_t wk_workspace_most(void);
 
 #endif

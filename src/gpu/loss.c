@@ -114,6 +114,7 @@ static wk_status run_classes(wk_call *c, bool softmax)
                     .targets = wk_ptr(t),
                     .y = none ? wk_ptr(c->out[0]) : NULL,
                     .dx = c->out[1] ? wk_ptr(c->out[1]) : NULL,
+                    .lse = c->out[2] ? wk_ptr(c->out[2]) : NULL,
                     .rows = x->shape[0],
                     .classes = x->shape[1],
                     .row = x->strides[0],
@@ -183,6 +184,7 @@ static wk_status run_elements(wk_call *c)
 
 const wk_impl wk_gpu_impls_loss[] = {
     {"cross_entropy", "kernel", run_cross_entropy, NULL, NULL},
+    {"softmax_cross_entropy", "kernel", run_cross_entropy, NULL, NULL},
     {"nll_loss", "kernel", run_nll_loss, NULL, NULL},
     {"mse_loss", "kernel", run_elements, NULL, "l_mse_loss"},
     {"bce_with_logits", "kernel", run_elements, NULL, "l_bce_with_logits"},

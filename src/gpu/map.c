@@ -8,19 +8,13 @@ void wk_broadcast_strides(const wk_tensor *t, const wk_tensor *out, int64_t *str
         strides[d] = d < lead || t->shape[d - lead] == 1 ? 0 : t->strides[d - lead];
 }
 
-typedef struct {
-    int rank;
-    int64_t shape[WK_MAX_RANK], strides[WK_MAP_MAX][WK_MAX_RANK]; /* neighbouring dimensions joined */
-    bool packed;                                                  /* every input packed or one element */
-} walk;
-
 /* The usual case without much ado: every input is packed and of the output's shape, or has one element. */
-static bool plan_packed(const wk_gpu_map *m, i64 count, walk *w)
+static bool plan_packed(const wk_tensor *const *in, int n, const wk_tensor *out, wk_map_walk *w)
 {
-    for (int k = 0; k < m->n_in; k++) {
-        const wk_tensor *t = m->in[k];
-        bool same = wk_shape_equal(t->rank, t->shape, m->out->rank, m->out->shape) && wk_is_packed(t);
-        if (!same && wk_count(t) != 1)
+    i64 count = wk_count(out);
+    for (int k = 0; k < n; k++) {
+        bool same = wk_shape_equal(in[k]->rank, in[k]->shape, out->rank, out->shape) && wk_is_packed(in[k]);
+        if (!same && wk_count(in[k]) != 1)
             return false;
         w->strides[k][0] = count > 1 && same;
     }
@@ -29,36 +23,35 @@ static bool plan_packed(const wk_gpu_map *m, i64 count, walk *w)
     return true;
 }
 
-static void plan_walk(const wk_gpu_map *m, i64 count, walk *w)
+void wk_map_plan(const wk_tensor *const *in, int n, const wk_tensor *out, wk_map_walk *w)
 {
-    w->packed = plan_packed(m, count, w);
+    w->packed = plan_packed(in, n, out, w);
     if (w->packed)
         return;
-    memcpy(w->shape, m->out->shape, sizeof w->shape);
-    for (int k = 0; k < m->n_in; k++)
-        wk_broadcast_strides(m->in[k], m->out, w->strides[k]);
-    w->rank = wk_shape_coalesce(m->out->rank, w->shape, m->n_in, w->strides);
+    memcpy(w->shape, out->shape, sizeof w->shape);
+    for (int k = 0; k < n; k++)
+        wk_broadcast_strides(in[k], out, w->strides[k]);
+    w->rank = wk_shape_coalesce(out->rank, w->shape, n, w->strides);
     w->packed = w->rank <= 1;
-    for (int k = 0; k < m->n_in && w->rank == 1; k++)
+    for (int k = 0; k < n && w->rank == 1; k++)
         w->packed = w->packed && w->strides[k][0] <= 1;
 }
 
-/* Elements a thread takes at once: 16 bytes of the widest dtype, where every address allows it. */
-static int vector_width(const wk_gpu_map *m, const walk *w)
+int wk_map_width(const wk_tensor *const *in, int n, const wk_tensor *out, const wk_map_walk *w)
 {
-    size_t widest = wk_bytes(m->out->dtype);
-    for (int k = 0; k < m->n_in; k++)
-        widest = wk_bytes(m->in[k]->dtype) > widest ? wk_bytes(m->in[k]->dtype) : widest;
+    size_t widest = wk_bytes(out->dtype);
+    for (int k = 0; k < n; k++)
+        widest = wk_bytes(in[k]->dtype) > widest ? wk_bytes(in[k]->dtype) : widest;
     int vec = (int)(16 / widest);
     int64_t inner = w->rank ? w->shape[w->rank - 1] : 1;
-    if (inner % vec || (size_t)wk_ptr(m->out) % ((size_t)vec * wk_bytes(m->out->dtype)))
+    if (inner % vec || (size_t)wk_ptr(out) % ((size_t)vec * wk_bytes(out->dtype)))
         return 1;
-    for (int k = 0; k < m->n_in; k++) {
-        size_t bytes = wk_bytes(m->in[k]->dtype);
+    for (int k = 0; k < n; k++) {
+        size_t bytes = wk_bytes(in[k]->dtype);
         int64_t step = w->rank ? w->strides[k][w->rank - 1] : 0;
         if (step > 1)
             return 1;
-        if (step == 1 && (size_t)wk_ptr(m->in[k]) % ((size_t)vec * bytes))
+        if (step == 1 && (size_t)wk_ptr(in[k]) % ((size_t)vec * bytes))
             return 1;
         for (int d = 0; step == 1 && d + 1 < w->rank; d++) {
             if (w->strides[k][d] % vec)
@@ -68,7 +61,7 @@ static int vector_width(const wk_gpu_map *m, const walk *w)
     return vec;
 }
 
-static void fill_walk(const walk *w, int n_in, map_args *a)
+static void fill_walk(const wk_map_walk *w, int n_in, map_args *a)
 {
     a->rank = w->rank;
     for (int d = 0; d < w->rank; d++) {
@@ -80,9 +73,7 @@ static void fill_walk(const walk *w, int n_in, map_args *a)
     }
 }
 
-/* A large input walked across its memory order (a transposed matrix) is cheaper to copy first, through tiles in
- * shared memory, than to gather. */
-static bool better_packed(const wk_tensor *t)
+bool wk_map_better_packed(const wk_tensor *t)
 {
     if (t->rank < 2 || wk_count(t) < 1 << 16 || t->strides[t->rank - 1] < 2)
         return false;
@@ -93,9 +84,9 @@ static bool better_packed(const wk_tensor *t)
     return false;
 }
 
-static wk_status launch(const wk_call *c, const wk_gpu_map *m, const walk *w, map_args *a)
+static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk *w, map_args *a)
 {
-    int vec = vector_width(m, w), mode = w->packed ? 0 : wk_gpu_wide(a->count) ? 2 : 1;
+    int vec = wk_map_width(m->in, m->n_in, m->out, w), mode = w->packed ? 0 : wk_gpu_wide(a->count) ? 2 : 1;
     wk_instance instance = {.formula = m->formula, .i = {(short)m->n_in, (short)vec, (short)mode}};
     instance.t[0] = (unsigned char)m->out->dtype;
     for (int k = 0; k < 3; k++)
@@ -111,14 +102,14 @@ static wk_status launch(const wk_call *c, const wk_gpu_map *m, const walk *w, ma
 wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
 {
     wk_gpu_map m = *given;
-    walk w;
+    wk_map_walk w;
     map_args a; /* a packed kernel does not look at the strides: they are filled in where one does */
     a.out = wk_ptr(m.out);
     a.count = wk_count(m.out);
     if (a.count == 0)
         return WK_OK;
     for (int k = 0; k < m.n_in; k++) {
-        if (better_packed(m.in[k]) && !(m.in[k] = wk_tensor_packed(m.in[k])))
+        if (wk_map_better_packed(m.in[k]) && !(m.in[k] = wk_tensor_packed(m.in[k])))
             return wk_error_status();
         a.in[k] = wk_ptr(m.in[k]);
     }
@@ -127,6 +118,6 @@ wk_status wk_gpu_map_run(const wk_call *c, const wk_gpu_map *given)
         a.n[i] = m.n[i];
     }
     a.report = wk_report_of(c, m.slot);
-    plan_walk(&m, a.count, &w);
+    wk_map_plan(m.in, m.n_in, m.out, &w);
     return launch(c, &m, &w, &a);
 }

@@ -2,6 +2,7 @@
 #include "matmul.h"
 #include "families.h"
 #include "kernels/matmul.h"
+#include "ops/act.h"
 #include "ops/matmul.h"
 #include "wick/ops.h"
 
@@ -158,6 +159,7 @@ static wk_status launch_finish(const wk_call *c, const product *p, const matmul_
                             .c_row = g->c_row,
                             .c_col = g->c_col,
                             .bias = g->bias,
+                            .z = g->z,
                             .bias_row = g->bias_row,
                             .bias_col = g->bias_col,
                             .n = g->n,
@@ -196,6 +198,7 @@ static wk_status launch(const wk_call *c, product *p, const wk_kernel *kernel, i
     part.c_col = 1;
     part.c_split = g->batch * g->m * g->n;
     part.bias = NULL;
+    part.z = NULL;
     part.act = 0;
     i64 step = g->m * g->n;
     for (int d = 0; d < g->batch_rank; d++) {
@@ -252,7 +255,7 @@ static wk_status run_columns(const wk_call *c, product *p)
 }
 
 wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a_in, const wk_tensor *b_in,
-                         const wk_tensor *y_in, const wk_tensor *bias, int64_t act)
+                         const wk_tensor *y_in, const wk_tensor *bias, const wk_tensor *z, int64_t act)
 {
     wk_tensor a = wk_tensor_local(a_in), b = wk_tensor_local(b_in), y = wk_tensor_local(y_in);
     if (wk_count(&y) == 0)
@@ -268,6 +271,7 @@ wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a_in, const wk_tenso
                        .c_col = y.strides[r - 1],
                        .bias = bias ? wk_ptr(bias) : NULL,
                        .bias_col = bias ? bias->strides[0] : 0,
+                       .z = z ? wk_ptr(z) : NULL,
                        .act = (i32)act,
                        .m = y.shape[r - 2],
                        .n = y.shape[r - 1],
@@ -311,7 +315,7 @@ static wk_status run_matmul(wk_call *c)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
     wk_tensor y = as_result(c->out[0], &s, s.m, s.n);
-    return wk_gpu_product(c, &s.a, &s.b, &y, NULL, 0);
+    return wk_gpu_product(c, &s.a, &s.b, &y, NULL, NULL, 0);
 }
 
 wk_tensor wk_flipped(const wk_tensor *t)
@@ -346,7 +350,7 @@ wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows)
     return WK_OK;
 }
 
-static wk_status run_linear(wk_call *c)
+static wk_status multiply_linear(const wk_call *c, const wk_tensor *z, int64_t act)
 {
     wk_tensor x, y, weight;
     if (wk_count(c->out[0]) == 0)
@@ -357,7 +361,23 @@ static wk_status run_linear(wk_call *c)
     WK_TRY(wk_as_rows(in, &x));
     WK_TRY(wk_as_rows(c->out[0], &y));
     weight = wk_flipped(w);
-    return wk_gpu_product(c, &x, &weight, &y, c->in[2], WK_PARAMS(c, wk_linear_params)->act);
+    return wk_gpu_product(c, &x, &weight, &y, c->in[2], z, act);
+}
+
+static wk_status run_linear(wk_call *c)
+{
+    return multiply_linear(c, NULL, WK_PARAMS(c, wk_linear_params)->act);
+}
+
+static wk_status run_linear_act(wk_call *c)
+{
+    const wk_tensor *given = c->in[WK_LINEAR_ACT_Z], *z = given ? wk_tensor_packed(given) : NULL;
+    return given && !z ? wk_error_status() : multiply_linear(c, z, wk_act_of(c).kind);
+}
+
+static const char *refuse_act(const wk_call *c)
+{
+    return wk_act_of(c).kind <= WK_ACT_SILU ? NULL : "an activation that products do not end with";
 }
 
 /* ---- gradients: matmul itself on turned operands ---- */
@@ -457,6 +477,7 @@ const wk_impl wk_gpu_impls_matmul[] = {
     {"matmul", "kernel", run_matmul, NULL, NULL},
     {"matmul_backward", "kernel", run_matmul_backward, NULL, NULL},
     {"linear", "kernel", run_linear, NULL, NULL},
+    {"linear_act", "kernel", run_linear_act, refuse_act, NULL},
     {"linear_backward", "kernel", run_linear_backward, NULL, NULL},
     {0},
 };

@@ -4,11 +4,11 @@
 
 #include "gpu.h"
 
-/* y = act(a . b + bias) by wick's own kernels. a, b, y: views with the same leading dimensions (stride 0 where an
+/* y = act(a . b + bias + z) by wick's own kernels. a, b, y: views with the same leading dimensions (stride 0 where an
  * operand is broadcast), then the matrix; a and b have one dtype, y that or its compute dtype. bias: [n] of y's dtype,
- * or NULL. */
+ * or NULL; z: as y, packed like it, or NULL; act: up to WK_ACT_SILU. */
 wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a, const wk_tensor *b, const wk_tensor *y,
-                         const wk_tensor *bias, int64_t act);
+                         const wk_tensor *bias, const wk_tensor *z, int64_t act);
 
 /* matmul(a, b) into y by whatever implementation is best. */
 wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);

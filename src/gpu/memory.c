@@ -44,6 +44,8 @@ wk_status wk_arena_open(wk_gpu *g)
     return WK_OK;
 }
 
+bool wk_arena_keeps(const wk_gpu *g) { return !g->arena->exact; }
+
 static void count_use(struct wk_arena *a, size_t bytes)
 {
     a->stats.in_use += bytes;

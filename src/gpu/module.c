@@ -15,7 +15,7 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
     size_t room = sizeof name->text;
     size_t at = (size_t)snprintf(s, room, "%s<", k->name);
     if (k->formula)
-        at += (size_t)snprintf(s + at, room - at, "%s,", i->formula);
+        at += (size_t)snprintf(s + at, room - at, "%.*s,", (int)strcspn(i->formula, "\n"), i->formula);
     for (int t = 0; t < k->types; t++)
         at += (size_t)snprintf(s + at, room - at, "%s,", wk_dtypes[i->t[t]].name);
     for (int n = 0; n < k->ints; n++)
@@ -23,15 +23,23 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
     s[at - 1] = '>'; /* in place of the last comma: a kernel has at least one parameter */
 }
 
-/* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in. */
-static void instance_source(const wk_kernel *k, const wk_kernel_name *name, char *source, size_t room)
+/* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. */
+static void instance_source(const wk_kernel *k, const wk_kernel_name *name, const char *definition,
+                            char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
-    char blocks[24] = "";
+    char blocks[24] = "(";
     if (k->blocks)
         snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
-    snprintf(source, room, "#include \"%s.hip\"\nINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
-             k->blocks ? blocks : "(", k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
+    snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
+             definition, blocks, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
+}
+
+/* That of a formula which is made at run time stands behind its name. */
+static const char *definition_of(const wk_kernel *k, const wk_instance *i)
+{
+    const char *line = k->formula ? strchr(i->formula, '\n') : NULL;
+    return line ? line + 1 : "";
 }
 
 enum { OPTIONS = 8 };
@@ -52,7 +60,9 @@ static void options_for(wk_device_kind kind, const char *arch, int wave, const w
 {
     bool amd = kind == WK_KIND_ROCM;
     o->n = 0;
-    add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s", arch);
+    /* Hopper's own instructions have a name of their own. */
+    add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s",
+               strcmp(arch, "sm_90") ? arch : "sm_90a");
     add_option(o, "-DWAVE=%s", wave == 64 ? "64" : "32");
     add_option(o, "%s", amd ? "-DWK_AMD" : "-DWK_NVIDIA");
     add_option(o, "%s", amd ? "-std=c++17" : "--std=c++17");
@@ -67,18 +77,22 @@ void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_inst
     wk_kernel_name name;
     char source[400];
     wk_kernel_name_of(k, i, &name);
-    instance_source(k, &name, source, sizeof source);
+    instance_source(k, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
     snprintf(key->text, sizeof key->text, "%s wave %d%s\n%sfiles %016llx\n", arch, wave,
              k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
 }
 
-static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kernel *k,
+static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kernel *k, const wk_instance *i,
                          const wk_kernel_name *name, void **code, size_t *bytes)
 {
-    char source[400];
+    const char *definition = definition_of(k, i);
+    size_t room = 400 + strlen(definition);
+    char *source = wk_alloc(room);
     option_list options;
     wk_kernel_texts texts = wk_kernel_sources();
-    instance_source(k, name, source, sizeof source);
+    if (!source)
+        return wk_fail(WK_ERR_MEMORY, "compiling %s: out of memory", name->text);
+    instance_source(k, name, definition, source, room);
     options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, &options);
     wk_rtc_job job = {.name = name->text,
                       .source = source,
@@ -87,7 +101,9 @@ static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kerne
                       .n_headers = texts.n,
                       .options = options.list,
                       .n_options = options.n};
-    return wk_rtc_compile(rtc, &job, code, bytes);
+    wk_status status = wk_rtc_compile(rtc, &job, code, bytes);
+    wk_free(source);
+    return status;
 }
 
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
@@ -108,7 +124,7 @@ wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const 
     if (!able)
         return wk_fail(WK_ERR_DEVICE, "compiling %s: %s: %s; it comes with %s", name.text, rtc->library->name,
                        rtc->library->trouble, rtc->library->package);
-    WK_TRY(compile(rtc, arch, wave, k, &name, code, bytes));
+    WK_TRY(compile(rtc, arch, wave, k, i, &name, code, bytes));
     wk_cache_write(arch, name.text, &full, *code, *bytes);
     return WK_OK;
 }

@@ -106,7 +106,7 @@ static wk_status make_plan(const wk_call *c, const wk_tensor *weight, const wk_t
                             .groups = (i32)p->s.groups,
                             .n = (i32)p->n,
                             .channels = (i32)p->s.channels,
-                            .centred = strncmp(c->op->name, "rms", 3) != 0,
+                            .centred = !wk_norm_is_rms(c->op),
                             .by_groups = wk_divisor_if_small(p->s.groups),
                             .by_inner = wk_divisor_if_small(p->s.inner),
                             .eps = o->eps,
@@ -117,6 +117,25 @@ static wk_status make_plan(const wk_call *c, const wk_tensor *weight, const wk_t
 static int first_dim(const wk_call *c)
 {
     return strncmp(c->op->name, "group", 5) == 0 ? 1 : c->in[0]->rank - 1;
+}
+
+/* Launches the rows of a plan whose x, y and their like are there; mode as in norm.hip. Where rows have the same weights a
+ * thread takes parts of two of them; with a mean to find, not of long ones. */
+static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
+{
+    row_form f;
+    bool pairs =
+        mode == 0 && p->s.groups == 1 && (!p->a.centred || p->n <= 2048) && dense_form(c, p->n, vec, 16, &f);
+    bool dense = pairs || dense_form(c, p->n, vec, 32, &f);
+    if (!dense)
+        form_of(c, p->n, vec, 1024, &f);
+    p->a.whole = p->s.inner % vec == 0;
+    wk_instance instance = {
+        .t = {(unsigned char)c->dtype},
+        .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)(pairs ? p->a.centred : mode)}};
+    wk_grid grid = {.x = wk_blocks(p->a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
+                    .threads = f.threads};
+    return WK_LAUNCH(c, pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel, &instance, grid, p->a);
 }
 
 static wk_status run_norm(wk_call *c)
@@ -134,19 +153,34 @@ static wk_status run_norm(wk_call *c)
     p.a.y = wk_ptr(c->out[0]);
     int vec = wk_pack_width(c->dtype, p.n | p.a.x_step, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
                             p.s.inner > 1 ? 2 : 4);
-    /* Where rows have the same weights a thread takes parts of two of them; with a mean to find, not of long ones. */
-    bool pairs =
-        p.s.groups == 1 && p.s.inner == 1 && (!p.a.centred || p.n <= 2048) && dense_form(c, p.n, vec, 16, &f);
-    bool dense = pairs || dense_form(c, p.n, vec, 32, &f);
-    if (!dense)
-        form_of(c, p.n, vec, 1024, &f);
-    p.a.whole = p.s.inner % vec == 0;
-    wk_instance instance = {
-        .t = {(unsigned char)c->dtype},
-        .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)(pairs ? p.a.centred : p.s.inner > 1)}};
-    wk_grid grid = {.x = wk_blocks(p.a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
-                    .threads = f.threads};
-    return WK_LAUNCH(c, pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel, &instance, grid, p.a);
+    return launch_rows(c, &p, vec, p.s.inner > 1);
+}
+
+/* ---- with a sum before ---- */
+
+static const char *refuse_long(const wk_call *c)
+{
+    row_form f;
+    const wk_tensor *x = c->in[0];
+    return form_of(c, x->shape[x->rank - 1], 1, 1024, &f) ? NULL : "rows are too long for registers";
+}
+
+static wk_status run_add_norm(wk_call *c)
+{
+    plan p;
+    const wk_tensor *x = c->in[0], *z = c->in[1];
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(make_plan(c, c->in[2], c->in[3], &p));
+    WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
+    WK_TRY(samples_of(&z, first_dim(c), &p.a.dy_step));
+    p.a.x = wk_ptr(x);
+    p.a.z = wk_ptr(z);
+    p.a.y = wk_ptr(c->out[0]);
+    p.a.sum = c->out[1] ? wk_ptr(c->out[1]) : NULL;
+    int vec = wk_pack_width(c->dtype, p.n | p.a.x_step | p.a.dy_step,
+                            (const void *[]){p.a.x, p.a.z, p.a.y, p.a.sum, p.a.weight, p.a.bias}, 6);
+    return launch_rows(c, &p, vec, 2);
 }
 
 /* ---- gradients ---- */
@@ -216,9 +250,12 @@ const wk_impl wk_gpu_impls_norm[] = {
     {"batch_norm_train", "kernel", wk_gpu_batch_norm_train, NULL, NULL},
     {"batch_norm_infer", "kernel", wk_gpu_batch_norm_infer, NULL, NULL},
     {"batch_norm_backward", "kernel", wk_gpu_batch_norm_backward, NULL, NULL},
+    {"batch_norm_act", "kernel", wk_gpu_batch_norm_act, wk_gpu_batch_norm_act_refuse, NULL},
     {"layer_norm", "kernel", run_norm, NULL, NULL},
     {"rms_norm", "kernel", run_norm, NULL, NULL},
     {"group_norm", "kernel", run_norm, NULL, NULL},
+    {"add_layer_norm", "kernel", run_add_norm, refuse_long, NULL},
+    {"add_rms_norm", "kernel", run_add_norm, refuse_long, NULL},
     {"layer_norm_backward", "kernel", run_norm_backward, NULL, NULL},
     {"rms_norm_backward", "kernel", run_norm_backward, NULL, NULL},
     {"group_norm_backward", "kernel", run_norm_backward, NULL, NULL},

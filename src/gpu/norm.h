@@ -10,6 +10,8 @@
 wk_status wk_gpu_batch_norm_train(wk_call *c);
 wk_status wk_gpu_batch_norm_infer(wk_call *c);
 wk_status wk_gpu_batch_norm_backward(wk_call *c);
+wk_status wk_gpu_batch_norm_act(wk_call *c);
+const char *wk_gpu_batch_norm_act_refuse(const wk_call *c);
 wk_status wk_gpu_lrn(wk_call *c);
 wk_status wk_gpu_lrn_backward(wk_call *c);
 

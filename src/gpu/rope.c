@@ -22,17 +22,39 @@ static int vector_width(const rope_args *a, wk_dtype dtype)
         if (multiples[i] % vec)
             return 1;
     }
-    return ((size_t)a->x | (size_t)a->y | (size_t)a->cos | (size_t)a->sin) % 16 ? 1 : (int)vec;
+    if ((a->k_b | a->k_h | a->k_t) % vec)
+        return 1;
+    size_t any =
+        (size_t)a->x | (size_t)a->y | (size_t)a->cos | (size_t)a->sin | (size_t)a->k | (size_t)a->k_y;
+    return any % 16 ? 1 : (int)vec;
+}
+
+/* rope_qk's keys. */
+static wk_status add_keys(const wk_call *c, rope_args *a, int h, int t)
+{
+    const wk_tensor *k = side_by_side(c->in[3]), *y = c->out[1];
+    if (!k)
+        return wk_error_status();
+    a->k = wk_ptr(k);
+    a->k_y = wk_ptr(y);
+    a->k_b = k->strides[0];
+    a->k_h = k->strides[h];
+    a->k_t = k->strides[t];
+    a->k_y_b = y->strides[0];
+    a->k_y_h = y->strides[h];
+    a->k_y_t = y->strides[t];
+    a->k_heads = (i32)k->shape[h];
+    return WK_OK;
 }
 
 static wk_status run_rope(wk_call *c)
 {
-    const wk_rope_kind *kind = c->impl->data;
+    const wk_rope_kind of_call = wk_rope_kind_of(c), *kind = &of_call;
     const wk_tensor *x = side_by_side(c->in[0]), *cos = side_by_side(c->in[1]), *sin = side_by_side(c->in[2]);
     wk_tensor *y = c->out[0];
     if (!x || !cos || !sin)
         return wk_error_status();
-    if (wk_count(y) == 0)
+    if (wk_count(y) == 0 && !(c->in[3] && wk_count(c->out[1])))
         return WK_OK;
     int t = kind->thd ? 1 : 2, h = kind->thd ? 2 : 1, angle = cos->rank - 2;
     rope_args a = {.x = wk_ptr(x),
@@ -54,8 +76,11 @@ static wk_status run_rope(wk_call *c)
                    .d = (i32)x->shape[3],
                    .r = (i32)cos->shape[angle + 1],
                    .sign = kind->backward ? -1 : 1};
+    if (c->in[3])
+        WK_TRY(add_keys(c, &a, h, t));
     int vec = vector_width(&a, c->dtype);
-    a.turns = (a.h + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
+    a.k_turn = (a.h + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
+    a.turns = a.k_turn + (a.k_heads + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
     a.per_row = (a.d - a.r) / vec;
     a.tasks = x->shape[0] * a.turns * a.t * a.per_row;
     a.by_per_row = wk_divisor_of(a.per_row);
@@ -70,7 +95,7 @@ static wk_status run_rope(wk_call *c)
 static const char *refuse_huge(const wk_call *c)
 {
     for (int d = 1; d < 4; d++) {
-        if (c->in[0]->shape[d] > INT32_MAX)
+        if (c->in[0]->shape[d] > INT32_MAX || (c->in[3] && c->in[3]->shape[d] > INT32_MAX / 2))
             return "a dimension has 2^31 elements or more";
     }
     return NULL;
@@ -85,5 +110,6 @@ const wk_impl wk_gpu_impls_rope[] = {
     {"rope_i_backward", "kernel", run_rope, refuse_huge, KIND(true, false, true)},
     {"rope_thd", "kernel", run_rope, refuse_huge, KIND(false, true, false)},
     {"rope_thd_backward", "kernel", run_rope, refuse_huge, KIND(false, true, true)},
+    {"rope_qk", "kernel", run_rope, refuse_huge, NULL},
     {0},
 };

@@ -28,7 +28,7 @@ struct wk_stream {
     void *blas;        /* the handle of rocBLAS or cuBLAS, made on first use; kept with the record */
     void *blas_on;     /* the stream it works on; NULL: none yet */
     pthread_mutex_t blas_lock;
-    void *counters;    /* see wk_gpu_counters; kept with the record */
+    void *counters;                  /* see wk_gpu_counters; kept with the record */
     void *dnn;                       /* the same of MIOpen or cuDNN, with what it keeps from call to call */
     void (*dnn_detach)(wk_stream *); /* the stream is about to go: the handle lets go of it */
     pthread_mutex_t dnn_lock;
@@ -48,6 +48,8 @@ wk_status wk_graph_use(wk_graph *graph, wk_storage *s);
 /* ---- memory: memory.c ---- */
 
 wk_status wk_arena_open(wk_gpu *g);
+/* Whether freed memory stays with its stream; not with WICK_EXACT_ALLOC=1. */
+bool wk_arena_keeps(const wk_gpu *g);
 void *wk_arena_alloc(wk_device *d, size_t bytes, void **stream);
 void wk_arena_free(wk_device *d, void *data, size_t bytes, void *stream);
 void wk_arena_stats(const wk_device *d, wk_memory_stats *stats);

@@ -19,13 +19,16 @@
     X(types_h, "types.h") \
     X(device_h, "device.h") \
     X(act_h, "act.h") \
+    X(act_grad_h, "act_grad.h") \
     X(attention_h, "attention.h") \
     X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
+    X(conv_end_h, "conv_end.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
+    X(expr_h, "expr.h") \
     X(ids_h, "ids.h") \
     X(index_h, "index.h") \
     X(index_sum_h, "index_sum.h") \
@@ -41,6 +44,7 @@
     X(philox_h, "philox.h") \
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
+    X(quant_h, "quant.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -48,8 +52,12 @@
     X(rope_h, "rope.h") \
     X(scan_h, "scan.h") \
     X(softmax_h, "softmax.h") \
+    X(tile_h, "tile.h") \
     X(walk_h, "walk.h") \
+    X(wgmma_h, "wgmma.h") \
+    X(act_hip, "act.hip") \
     X(attention_hip, "attention.hip") \
+    X(attention_decode_hip, "attention_decode.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
     X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
@@ -59,6 +67,7 @@
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \
+    X(expr_hip, "expr.hip") \
     X(index_hip, "index.hip") \
     X(index_lines_hip, "index_lines.hip") \
     X(lines_hip, "lines.hip") \
@@ -74,6 +83,7 @@
     X(pad_hip, "pad.hip") \
     X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
+    X(quant_hip, "quant.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

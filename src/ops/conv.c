@@ -7,8 +7,16 @@ enum { MAX_PARAM = INT32_MAX };
 /* The table has the three roles of each op in a row. */
 enum { OP_conv1d, OP_conv2d, OP_conv3d, OP_conv_transpose1d, OP_conv_transpose2d, ROLES = 3 };
 static const int spatial_dims[] = {1, 2, 3, 1, 2};
-static int base_of(const wk_call *c) { return (int)(c->op - wk_ops_conv) / ROLES; }
-static wk_conv_role role_of(const wk_call *c) { return (wk_conv_role)((c->op - wk_ops_conv) % ROLES); }
+
+/* The op's place in the table; what is not there has a conv2d inside. */
+static int place_of(const wk_op *op)
+{
+    enum { COUNT = (OP_conv_transpose2d + 1) * ROLES };
+    bool own = op >= wk_ops_conv && op < wk_ops_conv + COUNT;
+    return own ? (int)(op - wk_ops_conv) : OP_conv2d * ROLES + WK_CONV_FORWARD;
+}
+static int base_of(const wk_call *c) { return place_of(c->op) / ROLES; }
+static wk_conv_role role_of(const wk_call *c) { return (wk_conv_role)(place_of(c->op) % ROLES); }
 
 /* ---- checks ---- */
 
@@ -142,7 +150,7 @@ static int y_shape(const wk_call *c, const wk_conv_geometry *g, int64_t *shape)
     return dims + 2;
 }
 
-static wk_status infer_forward(wk_call *c)
+wk_status wk_conv_infer(wk_call *c)
 {
     wk_conv_geometry g;
     int64_t shape[WK_MAX_RANK];
@@ -345,7 +353,7 @@ SAMPLES(conv_transpose2d_weight_errors, "x=T[2,3,4,5] dy=T[2,4,4,5] kernel_size=
                             .in = {{"x", 0, 0}, {"weight", 0, 0}, {"bias", WK_OPTIONAL, 0}}, \
                             .out = {{"y", 0, 0}}, \
                             .params = {__VA_ARGS__}, \
-                            .infer = infer_forward, \
+                            .infer = wk_conv_infer, \
                             .samples = op##_samples, \
                             .errors = op##_errors}, \
         [OP_##op * ROLES + WK_CONV_BACKWARD_DATA] = {.name = #op "_backward_data", \
@@ -379,8 +387,7 @@ wk_op wk_ops_conv[] = {
 
 /* ---- the API ---- */
 
-/* The parameters of a call; false with an error. */
-static bool take_options(const wk_op *op, wk_conv_params *p, const wk_conv_options *options)
+bool wk_conv_take_options(const wk_op *op, wk_conv_params *p, const wk_conv_options *options)
 {
     char all[WK_PARAMS_BYTES];
     size_t size = !options ? 0 : options->size < sizeof *options ? options->size : sizeof *options;
@@ -388,7 +395,7 @@ static bool take_options(const wk_op *op, wk_conv_params *p, const wk_conv_optio
         return false;
     wk_params_from_options(op, all, options, size);
     memcpy(p, all, sizeof *p);
-    bool transposed = (op - wk_ops_conv) / ROLES >= OP_conv_transpose1d;
+    bool transposed = place_of(op) / ROLES >= OP_conv_transpose1d;
     for (int i = 0; options && !transposed && i < 3; i++) {
         if (size == sizeof *options && options->output_padding[i]) {
             wk_fail(WK_ERR_PARAM, "%s: output_padding: expected 0, got %lld", op->name,
@@ -416,7 +423,7 @@ static wk_tensor *forward(int base, const wk_tensor *x, const wk_tensor *weight,
 {
     const wk_op *op = &wk_ops_conv[base * ROLES + WK_CONV_FORWARD];
     wk_conv_params p;
-    if (!take_options(op, &p, options))
+    if (!wk_conv_take_options(op, &p, options))
         return NULL;
     return wk_call_run1(&(wk_call){.op = op, .params = &p, .in = {x, weight, bias}});
 }
@@ -426,7 +433,7 @@ static wk_tensor *backward_data(int base, const wk_tensor *dy, const wk_tensor *
 {
     const wk_op *op = &wk_ops_conv[base * ROLES + WK_CONV_BACKWARD_DATA];
     wk_conv_params p;
-    if (!take_options(op, &p, options) || !take_size(op, &p, "input_size", rank, shape))
+    if (!wk_conv_take_options(op, &p, options) || !take_size(op, &p, "input_size", rank, shape))
         return NULL;
     return wk_call_run1(&(wk_call){.op = op, .params = &p, .in = {dy, weight}});
 }
@@ -441,7 +448,7 @@ static wk_status backward_weight(int base, const wk_tensor *x, const wk_tensor *
         *dweight = NULL;
     if (dbias)
         *dbias = NULL;
-    if (!take_options(op, &p, options) || !take_size(op, &p, "kernel_size", rank, shape))
+    if (!wk_conv_take_options(op, &p, options) || !take_size(op, &p, "kernel_size", rank, shape))
         return wk_error_status();
     return wk_call_run_into(&(wk_call){.op = op, .params = &p, .in = {x, dy}},
                             (wk_tensor * *[]){dweight, dbias}, 2);

@@ -31,7 +31,22 @@ typedef struct {
     int64_t stride[3], padding[3], dilation[3];
 } wk_conv_geometry;
 
-/* Works it out; fails when shapes or parameters do not fit. */
+/* Which of the three computations: what is made from the other two. */
+typedef enum { WK_CONV_TO_MAP, WK_CONV_TO_IMAGE, WK_CONV_TO_WEIGHT, WK_CONV_WAYS } wk_conv_way;
+
+static inline wk_conv_way wk_conv_way_of(const wk_conv_geometry *g)
+{
+    if (g->role == WK_CONV_BACKWARD_WEIGHT)
+        return WK_CONV_TO_WEIGHT;
+    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? WK_CONV_TO_MAP : WK_CONV_TO_IMAGE;
+}
+
+/* Works it out; fails when shapes or parameters do not fit. A call of an op outside of the family counts as conv2d: its
+ * first inputs are x, weight and bias, and its parameter struct begins with wk_conv_params. */
 wk_status wk_conv_geometry_of(const wk_call *c, wk_conv_geometry *g);
+/* Checks x, weight and bias of such a call, or of a convolution, and says what output 0 is. */
+wk_status wk_conv_infer(wk_call *c);
+/* Public options as the parameters of the op; false with an error. */
+bool wk_conv_take_options(const wk_op *op, wk_conv_params *p, const wk_conv_options *options);
 
 #endif

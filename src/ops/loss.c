@@ -20,6 +20,14 @@ static wk_status infer_classes(wk_call *c)
     return infer_outputs(c, 1, c->in[0]->shape);
 }
 
+/* The same with the logarithm of each row's sum of exponentials. */
+static wk_status infer_softmax_classes(wk_call *c)
+{
+    WK_TRY(infer_classes(c));
+    wk_call_out(c, 2, wk_stat_dtype(c->dtype), 1, c->in[0]->shape);
+    return WK_OK;
+}
+
 static wk_status infer_elements(wk_call *c)
 {
     WK_TRY(wk_call_same_shape(c, 1, 0));
@@ -64,7 +72,14 @@ SAMPLES(huber_samples, "x=T[4,5] target=T[4,5]", "x=T[3,1001]:-5..5 target=T[3,1
 SAMPLES(huber_errors, "x=T[4] ! target", "x=T[4] target=T[5] ! target", "x=T[4] target=T[4] delta=0 ! delta",
         "x=T[4] target=T[4] delta=-1 ! delta", "x=T[4] target=T[4] delta=nan ! delta");
 
-enum { OP_cross_entropy, OP_nll_loss, OP_mse_loss, OP_bce_with_logits, OP_huber_loss };
+enum {
+    OP_cross_entropy,
+    OP_nll_loss,
+    OP_mse_loss,
+    OP_bce_with_logits,
+    OP_huber_loss,
+    OP_softmax_cross_entropy
+};
 
 #define REDUCTION \
     { \
@@ -100,6 +115,16 @@ wk_op wk_ops_loss[] = {
                        .infer = infer_huber,
                        .samples = huber_samples,
                        .errors = huber_errors},
+    [OP_softmax_cross_entropy] = {.name = "softmax_cross_entropy",
+                                  .summary =
+                                      "cross_entropy, its gradient and log_sum_exp of the rows, in one go",
+                                  .dtypes = WK_FLOATS,
+                                  .in = {{"x", 0, 0}, {"target", 0, WK_IDS}},
+                                  .out = {{"y", 0, 0}, {"dx", WK_SKIP, 0}, {"lse", WK_SKIP | WK_STAT, 0}},
+                                  .params = {REDUCTION},
+                                  .infer = infer_softmax_classes,
+                                  .samples = class_samples,
+                                  .errors = class_errors},
     {0},
 };
 
@@ -129,4 +154,15 @@ wk_tensor *wk_huber_loss(const wk_tensor *x, const wk_tensor *target, double del
                          wk_loss_reduction reduction, wk_tensor **dx)
 {
     return run_loss(OP_huber_loss, x, target, (wk_loss_params){.reduction = reduction, .delta = delta}, dx);
+}
+
+wk_tensor *wk_softmax_cross_entropy(const wk_tensor *x, const wk_tensor *target, wk_loss_reduction reduction,
+                                    wk_tensor **dx, wk_tensor **lse)
+{
+    wk_loss_params p = {.reduction = reduction};
+    wk_tensor *y;
+    wk_call_run_into(
+        &(wk_call){.op = &wk_ops_loss[OP_softmax_cross_entropy], .params = &p, .in = {x, target}},
+        (wk_tensor * *const[]){&y, dx, lse}, 3);
+    return y;
 }

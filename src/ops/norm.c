@@ -91,6 +91,31 @@ static wk_status infer_own(wk_call *c)
     return WK_OK;
 }
 
+/* x, residual, weight and bias; y and the sum. */
+static wk_status infer_add(wk_call *c)
+{
+    int64_t channels;
+    WK_TRY(check_own(c, 2, &channels));
+    WK_TRY(wk_call_same_shape(c, 1, 0));
+    wk_call_out_like(c, 0, c->in[0]);
+    wk_call_out_like(c, 1, c->in[0]);
+    return WK_OK;
+}
+
+/* sum, dy, dsum, weight. */
+static wk_status infer_add_backward(wk_call *c)
+{
+    int64_t channels;
+    WK_TRY(wk_call_same_shape(c, 1, 0));
+    if (c->in[2])
+        WK_TRY(wk_call_same_shape(c, 2, 0));
+    WK_TRY(check_own(c, 3, &channels));
+    wk_call_out_like(c, 0, c->in[0]);
+    for (int i = 1; i < wk_op_outputs(c->op); i++)
+        wk_call_out(c, i, c->dtype, 1, &channels);
+    return WK_OK;
+}
+
 static wk_status infer_own_backward(wk_call *c)
 {
     int64_t channels;
@@ -164,6 +189,24 @@ SAMPLES(rms_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7]", "x=T[6] weight=T[6]",
         "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(rms_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] eps=-1 ! eps",
         "x=u8[4,5] ! dtype");
+SAMPLES(add_layer_samples, "x=T[4,5] residual=T[4,5]", "x=T[3,4,7] residual=T[3,4,7] weight=T[7] bias=T[7]",
+        "x=T[6,1032] residual=T[6,1032] weight=T[1032] bias=T[1032]",
+        "x=T[21,512] residual=T[21,512] weight=T[512]", "x=T[3,4096] residual=T[3,4096] bias=T[4096]",
+        "x=T[40,129] residual=T[40,129] weight=T[129]", "x=T[3,1500] residual=T[3,1500] eps=0.01",
+        "x=T[2,20000] residual=T[2,20000] weight=T[20000] bias=T[20000]", "x=T[3,2]:special residual=T[3,2]",
+        "x=T[0,3] residual=T[0,3]", "x=T[3,0] residual=T[3,0]");
+SAMPLES(add_rms_samples, "x=T[4,5] residual=T[4,5]", "x=T[3,4,7] residual=T[3,4,7] weight=T[7]",
+        "x=T[21,512] residual=T[21,512] weight=T[512]", "x=T[3,4096] residual=T[3,4096] weight=T[4096]",
+        "x=T[6,1032] residual=T[6,1032]", "x=T[2,20000] residual=T[2,20000] weight=T[20000] eps=0.01",
+        "x=T[3,2]:special residual=T[3,2]", "x=T[0,3] residual=T[0,3]", "x=T[3,0] residual=T[3,0]");
+SAMPLES(add_errors, "residual=T[4,5] ! x", "x=T[4,5] ! residual", "x=T[4,5] residual=T[5] ! residual",
+        "x=T[] residual=T[] ! x", "x=T[4,5] residual=T[4,5] weight=T[4] ! weight",
+        "x=T[4,5] residual=T[4,5] eps=-1 ! eps", "x=u8[4,5] residual=u8[4,5] ! dtype");
+SAMPLES(add_backward_samples, "sum=T[4,5] dy=T[4,5]", "sum=T[3,4,7] dy=T[3,4,7] dsum=T[3,4,7] weight=T[7]",
+        "sum=T[5,200] dy=T[5,200] dsum=T[5,200] weight=T[200]", "sum=T[300,9] dy=T[300,9] eps=0.01",
+        "sum=T[0,3] dy=T[0,3]");
+SAMPLES(add_backward_errors, "sum=T[4,5] ! dy", "dy=T[4,5] ! sum", "sum=T[4,5] dy=T[5,4] ! dy",
+        "sum=T[4,5] dy=T[4,5] dsum=T[5] ! dsum", "sum=T[4,5] dy=T[4,5] weight=T[4] ! weight");
 SAMPLES(group_samples, "x=T[2,6] groups=2", "x=T[2,6,4] groups=3 weight=T[6] bias=T[6]",
         "x=T[2,4,5,6] groups=1 weight=T[4]", "x=T[1,4,3,3] groups=4 bias=T[4] eps=0.01",
         "x=T[2,6,50,40] groups=2", "x=T[1,4,90,100]:5..6 groups=2 weight=T[4] bias=T[4]",
@@ -236,6 +279,10 @@ enum {
     OP_layer_norm_backward,
     OP_rms_norm,
     OP_rms_norm_backward,
+    OP_add_layer_norm,
+    OP_add_layer_norm_backward,
+    OP_add_rms_norm,
+    OP_add_rms_norm_backward,
     OP_group_norm,
     OP_group_norm_backward,
     OP_lrn,
@@ -325,6 +372,45 @@ wk_op wk_ops_norm[] = {
                               .infer = infer_own_backward,
                               .samples = layer_backward_samples,
                               .errors = own_backward_errors},
+    [OP_add_layer_norm] =
+        {.name = "add_layer_norm",
+         .summary = "layer_norm(x + residual), and the sum",
+         .dtypes = WK_FLOATS,
+         .in = {{"x", 0, 0}, {"residual", 0, 0}, {"weight", WK_OPTIONAL, 0}, {"bias", WK_OPTIONAL, 0}},
+         .out = {{"y", 0, 0}, {"sum", WK_SKIP, 0}},
+         .params = {EPS},
+         .infer = infer_add,
+         .samples = add_layer_samples,
+         .errors = add_errors},
+    [OP_add_layer_norm_backward] =
+        {.name = "add_layer_norm_backward",
+         .summary = "gradient of add_layer_norm by x, which is residual's too",
+         .dtypes = WK_FLOATS,
+         .in = {{"sum", 0, 0}, {"dy", 0, 0}, {"dsum", WK_OPTIONAL, 0}, {"weight", WK_OPTIONAL, 0}},
+         .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}, {"dbias", WK_SKIP, 0}},
+         .params = {EPS},
+         .infer = infer_add_backward,
+         .samples = add_backward_samples,
+         .errors = add_backward_errors},
+    [OP_add_rms_norm] = {.name = "add_rms_norm",
+                         .summary = "rms_norm(x + residual), and the sum",
+                         .dtypes = WK_FLOATS,
+                         .in = {{"x", 0, 0}, {"residual", 0, 0}, {"weight", WK_OPTIONAL, 0}},
+                         .out = {{"y", 0, 0}, {"sum", WK_SKIP, 0}},
+                         .params = {EPS},
+                         .infer = infer_add,
+                         .samples = add_rms_samples,
+                         .errors = add_errors},
+    [OP_add_rms_norm_backward] =
+        {.name = "add_rms_norm_backward",
+         .summary = "gradient of add_rms_norm by x, which is residual's too",
+         .dtypes = WK_FLOATS,
+         .in = {{"sum", 0, 0}, {"dy", 0, 0}, {"dsum", WK_OPTIONAL, 0}, {"weight", WK_OPTIONAL, 0}},
+         .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}},
+         .params = {EPS},
+         .infer = infer_add_backward,
+         .samples = add_backward_samples,
+         .errors = add_backward_errors},
     [OP_group_norm] = {.name = "group_norm",
                        .summary = "each group of a sample's channels to mean 0 and variance 1",
                        .dtypes = WK_FLOATS,
@@ -450,6 +536,50 @@ wk_status wk_group_norm_backward(const wk_tensor *x, const wk_tensor *dy, const 
                                  wk_tensor **dbias)
 {
     return run_own_backward(OP_group_norm_backward, x, dy, weight, groups, eps, dx, dweight, dbias);
+}
+
+static wk_tensor *run_add(int op, const wk_tensor *x, const wk_tensor *residual, const wk_tensor *weight,
+                          const wk_tensor *bias, double eps, wk_tensor **sum)
+{
+    wk_norm_params p = {.eps = eps, .groups = 1};
+    wk_tensor *y;
+    wk_call_run_into(&(wk_call){.op = &wk_ops_norm[op], .params = &p, .in = {x, residual, weight, bias}},
+                     (wk_tensor * *[]){&y, sum}, 2);
+    return y;
+}
+
+wk_tensor *wk_add_layer_norm(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *weight,
+                             const wk_tensor *bias, double eps, wk_tensor **sum)
+{
+    return run_add(OP_add_layer_norm, x, residual, weight, bias, eps, sum);
+}
+
+wk_tensor *wk_add_rms_norm(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *weight, double eps,
+                           wk_tensor **sum)
+{
+    return run_add(OP_add_rms_norm, x, residual, weight, NULL, eps, sum);
+}
+
+static wk_status run_add_backward(int op, const wk_tensor *sum, const wk_tensor *dy, const wk_tensor *dsum,
+                                  const wk_tensor *weight, double eps, wk_tensor **dx, wk_tensor **dweight,
+                                  wk_tensor **dbias)
+{
+    wk_norm_params p = {.eps = eps, .groups = 1};
+    return wk_call_run_into(&(wk_call){.op = &wk_ops_norm[op], .params = &p, .in = {sum, dy, dsum, weight}},
+                            (wk_tensor * *[]){dx, dweight, dbias}, 3);
+}
+
+wk_status wk_add_layer_norm_backward(const wk_tensor *sum, const wk_tensor *dy, const wk_tensor *dsum,
+                                     const wk_tensor *weight, double eps, wk_tensor **dx, wk_tensor **dweight,
+                                     wk_tensor **dbias)
+{
+    return run_add_backward(OP_add_layer_norm_backward, sum, dy, dsum, weight, eps, dx, dweight, dbias);
+}
+
+wk_status wk_add_rms_norm_backward(const wk_tensor *sum, const wk_tensor *dy, const wk_tensor *dsum,
+                                   const wk_tensor *weight, double eps, wk_tensor **dx, wk_tensor **dweight)
+{
+    return run_add_backward(OP_add_rms_norm_backward, sum, dy, dsum, weight, eps, dx, dweight, NULL);
 }
 
 wk_tensor *wk_lrn(const wk_tensor *x, int64_t size, double alpha, double beta, double k, wk_lrn_mode mode)

@@ -43,4 +43,8 @@ static inline wk_group_shape wk_group_shape_of(const wk_tensor *x, bool group_no
                             wk_shape_count(x->rank - 2, x->shape + 2)};
 }
 
+/* What tells layer_norm, rms_norm and the ops with a sum before them apart. */
+static inline bool wk_norm_is_rms(const wk_op *op) { return strstr(op->name, "rms_norm") != NULL; }
+static inline bool wk_norm_adds(const wk_op *op) { return strncmp(op->name, "add_", 4) == 0; }
+
 #endif

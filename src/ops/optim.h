@@ -8,4 +8,7 @@ typedef struct {
     double lr, momentum, weight_decay;
 } wk_sgd_params;
 
+/* Tensors of each step in the tail of the list ops: param, grad and, with momentum, momentum; param, grad, m, v. */
+int wk_step_tensors(const wk_op *op, const void *params);
+
 #endif

@@ -30,6 +30,12 @@ static inline wk_pool_window wk_pool_window_of(const wk_pool_dim *d, int64_t o)
     return (wk_pool_window){start > 0 ? start : 0, end < d->in ? end : d->in};
 }
 
+/* A last window that ceil has made reaches beyond the padding. */
+static inline bool wk_pool_overhangs(const wk_pool_dim *d)
+{
+    return (d->out - 1) * d->stride + d->kernel > d->in + 2 * d->padding;
+}
+
 /* How many elements of window o count in a mean. Elements beyond the padding, where ceil has rounded up, never do. */
 static inline int64_t wk_pool_counted(const wk_pool_dim *d, int64_t o, bool exclude_pad)
 {

@@ -24,6 +24,22 @@ static wk_status check_angles(wk_call *c, int t_dim)
 static wk_status infer_rope(wk_call *c) { return check_angles(c, 2); }
 static wk_status infer_rope_thd(wk_call *c) { return check_angles(c, 1); }
 
+/* q against the angles, and k against q. */
+static wk_status infer_rope_qk(wk_call *c)
+{
+    int64_t layout = WK_PARAMS(c, wk_rope_params)->layout;
+    const wk_tensor *q = c->in[0], *k = c->in[3];
+    WK_NEED(layout >= WK_ROPE_HALVES && layout <= WK_ROPE_THD, c, WK_ERR_PARAM, "layout",
+            "expected one of wk_rope_layout, got %d", (int)layout);
+    int t_dim = layout == WK_ROPE_THD ? 1 : 2, h_dim = 3 - t_dim;
+    WK_TRY(check_angles(c, t_dim));
+    WK_TRY(wk_call_rank(c, 3, 4, 4));
+    int64_t shape[4] = {q->shape[0], q->shape[1], q->shape[2], q->shape[3]};
+    shape[h_dim] = k->shape[h_dim];
+    wk_call_out_like(c, 1, k);
+    return wk_call_shape(c, 3, 4, shape);
+}
+
 /* ---- the table ---- */
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
@@ -55,7 +71,29 @@ SAMPLES(rope_thd_backward_samples, ROPE_THD_SAMPLES("dy"));
 SAMPLES(rope_errors, ROPE_ERRORS("x"));
 SAMPLES(rope_backward_errors, ROPE_ERRORS("dy"));
 
-enum { OP_rope, OP_rope_backward, OP_rope_i, OP_rope_i_backward, OP_rope_thd, OP_rope_thd_backward };
+SAMPLES(rope_qk_samples, "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] k=T[2,2,5,8]",
+        "q=T[2,4,5,8] cos=T[2,9,4] sin=T[2,9,4] k=T[2,1,5,8] layout=interleaved",
+        "q=T[2,5,4,8] cos=T[5,4] sin=T[5,4] k=T[2,5,2,8] layout=thd",
+        "q=T[1,2,7,10] cos=T[8,3] sin=T[8,3] k=T[1,2,7,10]",
+        "q=T[2,9,40,64] cos=T[40,32] sin=T[40,32] k=T[2,3,40,64]",
+        "q=T[1,33,6,48] cos=T[33,16] sin=T[33,16] k=T[1,33,2,48] layout=thd",
+        "q=T[0,2,3,4] cos=T[3,2] sin=T[3,2] k=T[0,1,3,4]", "q=T[2,2,3,4] cos=T[3,2] sin=T[3,2] k=T[2,0,3,4]");
+SAMPLES(rope_qk_errors, "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] ! k",
+        "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] k=T[2,2,4,8] ! k",
+        "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] k=T[2,2,5] ! k",
+        "q=T[2,4,5,8] cos=T[4,4] sin=T[4,4] k=T[2,2,5,8] ! cos",
+        "q=T[2,4,5,8] cos=T[5,4] sin=T[5,3] k=T[2,2,5,8] ! sin",
+        "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] k=T[2,2,5,8] layout=cube ! layout");
+
+enum {
+    OP_rope,
+    OP_rope_backward,
+    OP_rope_i,
+    OP_rope_i_backward,
+    OP_rope_thd,
+    OP_rope_thd_backward,
+    OP_rope_qk
+};
 
 #define ROPE(name_, samples_, infer_, summary_) \
     [OP_##name_] = {.name = #name_, \
@@ -79,6 +117,16 @@ wk_op wk_ops_rope[] = {
     ROPE(rope, rope, infer_rope, "turns pairs i, i + r of [b,h,t,d] by their position's angles"),
     ROPE(rope_i, rope, infer_rope, "turns pairs 2i, 2i + 1 of [b,h,t,d] by their position's angles"),
     ROPE(rope_thd, rope_thd, infer_rope_thd, "turns pairs i, i + r of [b,t,h,d] by their position's angles"),
+    [OP_rope_qk] = {.name = "rope_qk",
+                    .summary = "rope, rope_i or rope_thd of queries and keys at once",
+                    .dtypes = WK_FLOATS,
+                    .in = {{"q", 0, 0}, {"cos", 0, 0}, {"sin", 0, 0}, {"k", 0, 0}},
+                    .out = {{"q", 0, 0}, {"k", 0, 0}},
+                    .params = {{"layout", WK_P_ENUM, offsetof(wk_rope_params, layout), "halves",
+                                "halves|interleaved|thd", 0}},
+                    .infer = infer_rope_qk,
+                    .samples = rope_qk_samples,
+                    .errors = rope_qk_errors},
     {0},
 };
 
@@ -95,3 +143,14 @@ API(rope_i)
 API(rope_i_backward)
 API(rope_thd)
 API(rope_thd_backward)
+
+wk_status wk_rope_qk(const wk_tensor *q, const wk_tensor *k, const wk_tensor *cos, const wk_tensor *sin,
+                     wk_rope_layout layout, wk_tensor **q_turned, wk_tensor **k_turned)
+{
+    wk_rope_params p = {layout};
+    if (!wk_pending() && (!q_turned || !k_turned))
+        return wk_fail(WK_ERR_ARGUMENT, "rope_qk: %s: expected a place, got NULL",
+                       q_turned ? "k_turned" : "q_turned");
+    return wk_call_run_into(&(wk_call){.op = &wk_ops_rope[OP_rope_qk], .params = &p, .in = {q, cos, sin, k}},
+                            (wk_tensor * *[]){q_turned, k_turned}, 2);
+}

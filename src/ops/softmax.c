@@ -3,6 +3,23 @@
 #include "reduce.h"
 #include "wick/softmax.h"
 
+bool wk_softmax_fold(const wk_tensor *x, unsigned set, int64_t shape[3])
+{
+    int first = 0, last = x->rank;
+    while (first < x->rank && !(set >> first & 1))
+        first++;
+    while (last > first && !(set >> (last - 1) & 1))
+        last--;
+    for (int d = first; d < last; d++) {
+        if (!(set >> d & 1))
+            return false;
+    }
+    shape[0] = wk_shape_count(first, x->shape);
+    shape[1] = wk_shape_count(last - first, x->shape + first);
+    shape[2] = wk_shape_count(x->rank - last, x->shape + last);
+    return true;
+}
+
 static wk_status infer_softmax(wk_call *c)
 {
     const wk_softmax_params *p = c->params;

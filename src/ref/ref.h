@@ -14,6 +14,7 @@ extern const wk_impl wk_ref_scan[];
 extern const wk_impl wk_ref_pool[];
 extern const wk_impl wk_ref_resample[];
 extern const wk_impl wk_ref_norm[];
+extern const wk_impl wk_ref_quant[];
 
 /* Element i (row-major) of a tensor in host memory, whatever its layout and dtype. */
 double wk_ref_get(const wk_tensor *t, int64_t i);

@@ -29,6 +29,7 @@ typedef struct wk_dnn_plan {
     size_t workspace; /* bytes that run gets */
     uint64_t solution;
     miopenStatus_t status; /* of the set-up: kept too, so that a refusal is asked for once */
+    uint64_t used;         /* the last call of the stream that did */
     int64_t key[WK_DNN_KEY];
     int key_n;
 } wk_dnn_plan;

@@ -1,115 +1,7 @@
-/* miopen.c: MIOpen loaded, its handles, and the plans they keep. */
-#include <dirent.h>
-#include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
+/* miopen.c: the handles of MIOpen, and the plans they keep. */
 #include "core/memory.h"
 #include "dnn.h"
 #include "gpu/runtime.h"
-
-static const char *const sonames[] = {"libMIOpen.so.1", "libMIOpen.so", NULL};
-static const char *const folders[] = {"/opt/rocm/lib", "/opt/rocm/lib64", NULL};
-wk_library wk_lib_miopen = {.name = "libMIOpen",
-                            .sonames = sonames,
-                            .variable = "WICK_MIOPEN_LIBRARY",
-                            .package = "miopen-hip (AMD's), libmiopen1 (Debian, Ubuntu)",
-                            .beside = &wk_lib_hip,
-                            .folders = folders};
-wk_miopen_calls wk_miopen;
-static bool loaded;
-
-/* ---- loading ---- */
-
-/* A folder of this user's alone, made where it is not there. */
-static bool own_folder(const char *path)
-{
-    struct stat st;
-    mkdir(path, 0700);
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == getuid() && !(st.st_mode & 022) &&
-           access(path, W_OK) == 0;
-}
-
-/* In wick's cache, or in /tmp where that cannot be written; false when there is no place. */
-static bool find_folder(char *path, size_t room)
-{
-    size_t n = wk_cache_folder(path, room - 32);
-    if (n) {
-        snprintf(path + n, room - n, "/miopen/");
-        wk_make_folders(path);
-        path[strlen(path) - 1] = 0;
-        if (access(path, W_OK) == 0)
-            return true;
-    }
-    snprintf(path, room, "/tmp/wick-miopen-%u", (unsigned)getuid());
-    return own_folder(path);
-}
-
-/* MIOpen gives up on a database that is none, and prints about it at every call: one that was damaged goes. */
-static void drop_damaged(const char *folder)
-{
-    static const char magic[16] = "SQLite format 3";
-    char file[900], head[16];
-    struct dirent *e;
-    DIR *d = opendir(folder);
-    while (d && (e = readdir(d))) {
-        const char *dot = strrchr(e->d_name, '.');
-        snprintf(file, sizeof file, "%s/%s", folder, e->d_name);
-        FILE *f = dot && strcmp(dot, ".ukdb") == 0 ? fopen(file, "rb") : NULL;
-        if (!f)
-            continue;
-        size_t n = fread(head, 1, sizeof head, f);
-        fclose(f);
-        if (n > 0 && (n < sizeof head || memcmp(head, magic, sizeof head) != 0))
-            unlink(file);
-    }
-    if (d)
-        closedir(d);
-}
-
-/* MIOpen reads these when it is loaded: nothing on the terminal, and its databases and kernels beside wick's. What the
- * user has set stays. */
-static bool set_environment(void)
-{
-    static const char *const places[] = {"MIOPEN_USER_DB_PATH", "MIOPEN_CUSTOM_CACHE_DIR"};
-    char path[600];
-    setenv("MIOPEN_LOG_LEVEL", "1", 0);
-    if (getenv(places[0]) && getenv(places[1]))
-        return true;
-    if (!find_folder(path, sizeof path)) {
-        snprintf(wk_lib_miopen.trouble, sizeof wk_lib_miopen.trouble, "no folder to keep its databases in");
-        return false;
-    }
-    drop_damaged(path);
-    for (int i = 0; i < 2; i++)
-        setenv(places[i], path, 0);
-    return true;
-}
-
-static void load_all(void)
-{
-#define X(result, name, arguments) {#name, (void **)&wk_miopen.name},
-    static const wk_symbol symbols[] = {WK_MIOPEN_CALLS(X)}, newer[] = {WK_MIOPEN_BETA_CALLS(X)};
-#undef X
-    wk_library *l = &wk_lib_miopen;
-    size_t version[3] = {0};
-    if (!set_environment() || !wk_library_load(l) ||
-        !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
-        return;
-    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
-        *newer[i].place = dlsym(l->handle, newer[i].name);
-    if (wk_miopen.miopenGetVersion(&version[0], &version[1], &version[2]) == miopenStatusSuccess)
-        snprintf(l->version, sizeof l->version, "%zu.%zu.%zu", version[0], version[1], version[2]);
-    loaded = true;
-}
-
-bool wk_miopen_load(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, load_all);
-    return loaded;
-}
 
 /* ---- statuses ---- */
 
@@ -148,19 +40,24 @@ const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, WORKSPACE_MOST = 1 << 30 };
+enum { PLANS = 512, NEAR = 8 };
 
-/* What a stream keeps. A plan's place is its hash's; another one with that hash takes it over. */
+/* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
+ * not used for longest goes. */
 typedef struct wk_dnn {
     miopenHandle_t handle;
     void *stream; /* that the handle works on */
+    uint64_t calls;
     wk_dnn_plan *plans[PLANS];
 } wk_dnn;
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
 {
-    static const miopenDataType_t types[WK_DTYPE_COUNT] = {
-        [WK_F32] = miopenFloat, [WK_F16] = miopenHalf, [WK_BF16] = miopenBFloat16, [WK_F64] = miopenDouble};
+    static const miopenDataType_t types[WK_DTYPE_COUNT] = {[WK_F32] = miopenFloat,
+                                                           [WK_F16] = miopenHalf,
+                                                           [WK_BF16] = miopenBFloat16,
+                                                           [WK_F64] = miopenDouble,
+                                                           [WK_I64] = miopenInt64};
     return types[dtype];
 }
 
@@ -222,14 +119,33 @@ static unsigned hash_of(const wk_dnn_call *d)
     return (unsigned)(h % PLANS);
 }
 
+static bool is_for(const wk_dnn_plan *p, const wk_dnn_call *d)
+{
+    return p->key_n == d->key_n && memcmp(p->key, d->key, (size_t)d->key_n * sizeof *d->key) == 0;
+}
+
+/* Where the call's plan is, or goes. */
+static wk_dnn_plan **place_of(wk_dnn *dnn, const wk_dnn_call *d)
+{
+    unsigned first = hash_of(d);
+    wk_dnn_plan **oldest = NULL;
+    for (unsigned i = 0; i < NEAR; i++) {
+        wk_dnn_plan **at = &dnn->plans[(first + i) % PLANS];
+        if (!*at || is_for(*at, d))
+            return at;
+        if (!oldest || (*at)->used < (*oldest)->used)
+            oldest = at;
+    }
+    return oldest;
+}
+
 /* The plan for a call, made where there is none yet. */
 static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
     const wk_gpu *g = s->gpu;
     wk_dnn *dnn = s->dnn;
-    wk_dnn_plan **place = &dnn->plans[hash_of(d)], *p = *place;
-    size_t bytes = (size_t)d->key_n * sizeof *d->key;
-    if (!p || p->key_n != d->key_n || memcmp(p->key, d->key, bytes) != 0) {
+    wk_dnn_plan **place = place_of(dnn, d), *p = *place;
+    if (!p || !is_for(p, d)) {
         if (s->graph)
             return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: nothing is set up while a graph is captured");
         plan_free(p);
@@ -238,9 +154,9 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
         *p = (wk_dnn_plan){.key_n = d->key_n};
-        memcpy(p->key, d->key, bytes);
+        memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
         p->status = d->set_up(dnn->handle, p, d->data);
-        if (p->status == miopenStatusSuccess && p->workspace > WORKSPACE_MOST)
+        if (p->status == miopenStatusSuccess && p->workspace > wk_workspace_most())
             p->status = miopenStatusUnsupportedOp;
         if (p->status == miopenStatusAllocFailed) {
             plan_free(p);
@@ -248,6 +164,7 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
         }
         *place = p;
     }
+    p->used = ++dnn->calls;
     *plan = p;
     return p->status == miopenStatusSuccess ? WK_OK : fail(g, "setting up", p->status);
 }

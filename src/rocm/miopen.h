@@ -14,7 +14,8 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
-    miopenRNNBaseLayout_t, miopenNormMode_t;
+    miopenRNNBaseLayout_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
+    miopenTensorArgumentId_t, miopenFusionDirection_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -25,6 +26,24 @@ typedef struct miopenLRNDescriptor *miopenLRNDescriptor_t;
 typedef struct miopenActivationDescriptor *miopenActivationDescriptor_t;
 typedef struct miopenReduceTensorDescriptor *miopenReduceTensorDescriptor_t;
 typedef struct miopenRNNDescriptor *miopenRNNDescriptor_t;
+typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
+typedef struct miopenFusionPlanDescriptor *miopenFusionPlanDescriptor_t;
+typedef struct miopenFusionOpDescriptor *miopenFusionOpDescriptor_t;
+typedef struct miopenOperatorArgs *miopenOperatorArgs_t;
+typedef struct miopenMhaDescriptor *miopenMhaDescriptor_t;
+typedef struct miopenProblem *miopenProblem_t;
+typedef struct miopenFindOptions *miopenFindOptions_t;
+typedef struct miopenSolution *miopenSolution_t;
+struct miopenTensorArgument_t {
+    miopenTensorArgumentId_t id;
+    miopenTensorDescriptor_t *descriptor;
+    void *buffer;
+};
+typedef struct {
+    miopenConvAlgorithm_t fwd_algo;
+    float time;
+    size_t memory;
+} miopenConvAlgoPerf_t;
 typedef struct {
     float time;
     size_t workspace_size;
@@ -80,6 +99,30 @@ typedef struct {
     X(miopenStatus_t, miopenConvolutionBackwardWeightsImmediate, \
       (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, void *, size_t, uint64_t))
+
+/* the search for convolutions */
+#define WK_MIOPEN_FIND_CALLS(X) \
+    X(miopenStatus_t, miopenConvolutionForwardGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionForwardAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool)) \
+    X(miopenStatus_t, miopenConvolutionBackwardDataGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionBackwardDataAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool)) \
+    X(miopenStatus_t, miopenConvolutionBackwardWeightsGetWorkSpaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenFindConvolutionBackwardWeightsAlgorithm, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenConvolutionDescriptor_t, miopenTensorDescriptor_t, void *, int, int *, miopenConvAlgoPerf_t *, \
+       void *, size_t, bool))
 
 /* pooling */
 #define WK_MIOPEN_POOL_CALLS(X) \
@@ -185,24 +228,91 @@ typedef struct {
        miopenTensorDescriptor_t, const void *, miopenSeqTensorDescriptor_t, const void *, void *, size_t, \
        void *, size_t, const void *, size_t))
 
+/* CTC loss */
+#define WK_MIOPEN_CTC_CALLS(X) \
+    X(miopenStatus_t, miopenCreateCTCLossDescriptor, (miopenCTCLossDescriptor_t *)) \
+    X(miopenStatus_t, miopenSetCTCLossDescriptor, (miopenCTCLossDescriptor_t, miopenDataType_t, int, bool)) \
+    X(miopenStatus_t, miopenDestroyCTCLossDescriptor, (miopenCTCLossDescriptor_t)) \
+    X(miopenStatus_t, miopenGetCTCLossWorkspaceSize, \
+      (miopenHandle_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, const int *, const int *, \
+       const int *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenCTCLoss, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, const int *, const int *, const int *, \
+       void *, miopenTensorDescriptor_t, void *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, void *, \
+       size_t))
+
+/* fusion */
+#define WK_MIOPEN_FUSION_CALLS(X) \
+    X(miopenStatus_t, miopenCreateFusionPlan, \
+      (miopenFusionPlanDescriptor_t *, miopenFusionDirection_t, miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenDestroyFusionPlan, (miopenFusionPlanDescriptor_t)) \
+    X(miopenStatus_t, miopenCompileFusionPlan, (miopenHandle_t, miopenFusionPlanDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpConvForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenConvolutionDescriptor_t, \
+       miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpBiasForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpBatchNormInference, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenBatchNormMode_t, \
+       miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenCreateOpActivationForward, \
+      (miopenFusionPlanDescriptor_t, miopenFusionOpDescriptor_t *, miopenActivationMode_t)) \
+    X(miopenStatus_t, miopenCreateOperatorArgs, (miopenOperatorArgs_t *)) \
+    X(miopenStatus_t, miopenDestroyOperatorArgs, (miopenOperatorArgs_t)) \
+    X(miopenStatus_t, miopenSetOpArgsConvForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *)) \
+    X(miopenStatus_t, miopenSetOpArgsBiasForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *)) \
+    X(miopenStatus_t, miopenSetOpArgsBatchNormInference, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, const void *, \
+       const void *, const void *, const void *, double)) \
+    X(miopenStatus_t, miopenSetOpArgsActivForward, \
+      (miopenOperatorArgs_t, miopenFusionOpDescriptor_t, const void *, const void *, double, double, \
+       double)) \
+    X(miopenStatus_t, miopenExecuteFusionPlan, \
+      (miopenHandle_t, miopenFusionPlanDescriptor_t, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, void *, miopenOperatorArgs_t))
+
 /* All of these must be there. */
 #define WK_MIOPEN_CALLS(X) \
     WK_MIOPEN_CORE_CALLS(X) \
     WK_MIOPEN_CONV_CALLS(X) \
+    WK_MIOPEN_FIND_CALLS(X) \
     WK_MIOPEN_POOL_CALLS(X) \
     WK_MIOPEN_NORM_CALLS(X) \
     WK_MIOPEN_MAP_CALLS(X) \
-    WK_MIOPEN_RNN_CALLS(X)
+    WK_MIOPEN_RNN_CALLS(X) \
+    WK_MIOPEN_CTC_CALLS(X) \
+    WK_MIOPEN_FUSION_CALLS(X)
 
 /* Newer ones: NULL where the library does not have them. */
 #define WK_MIOPEN_BETA_CALLS(X) \
+    X(miopenStatus_t, miopenCreateMhaDescriptor, (miopenMhaDescriptor_t *)) \
+    X(miopenStatus_t, miopenSetMhaDescriptor, (miopenMhaDescriptor_t, float)) \
+    X(miopenStatus_t, miopenCreateMhaProblem, \
+      (miopenProblem_t *, miopenMhaDescriptor_t, miopenProblemDirection_t)) \
+    X(miopenStatus_t, miopenSetProblemTensorDescriptor, \
+      (miopenProblem_t, miopenTensorArgumentId_t, miopenTensorDescriptor_t)) \
+    X(miopenStatus_t, miopenDestroyProblem, (miopenProblem_t)) \
+    X(miopenStatus_t, miopenFindSolutions, \
+      (miopenHandle_t, miopenProblem_t, miopenFindOptions_t, miopenSolution_t *, size_t *, size_t)) \
+    X(miopenStatus_t, miopenGetSolutionWorkspaceSize, (miopenSolution_t, size_t *)) \
+    X(miopenStatus_t, miopenRunSolution, \
+      (miopenHandle_t, miopenSolution_t, size_t, const struct miopenTensorArgument_t *, void *, size_t)) \
+    X(miopenStatus_t, miopenDestroySolution, (miopenSolution_t)) \
     X(miopenStatus_t, miopenLayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, miopenTensorDescriptor_t, const void *, float, int32_t, miopenTensorDescriptor_t, \
        void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
     X(miopenStatus_t, miopenT5LayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
-       const void *, float, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *))
+       const void *, float, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenRoPEForward, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenRoPEBackward, \
+      (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *))
 
 #define WK_MIOPEN_CONSTANTS(X) \
     X(miopenStatusSuccess, 0) \
@@ -262,6 +372,28 @@ typedef struct {
     X(miopenRNNTraining, 0) \
     X(miopenRNNInference, 1) \
     X(miopenRNNDataSeqMajorNotPadded, 1) \
+    X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
+    X(miopenInt64, 9) \
+    X(miopenVerticalFusion, 0) \
+    X(miopenProblemDirectionForward, 0) \
+    X(miopenTensorMhaQ, 5) \
+    X(miopenTensorMhaK, 4) \
+    X(miopenTensorMhaV, 6) \
+    X(miopenTensorMhaDescaleK, 7) \
+    X(miopenTensorMhaDescaleQ, 8) \
+    X(miopenTensorMhaDescaleV, 9) \
+    X(miopenTensorMhaDescaleS, 10) \
+    X(miopenTensorMhaScaleS, 11) \
+    X(miopenTensorMhaScaleO, 12) \
+    X(miopenTensorMhaDropoutProbability, 13) \
+    X(miopenTensorMhaDropoutSeed, 14) \
+    X(miopenTensorMhaDropoutOffset, 15) \
+    X(miopenTensorMhaO, 16) \
+    X(miopenTensorMhaAmaxO, 17) \
+    X(miopenTensorMhaAmaxS, 18) \
+    X(miopenTensorMhaM, 19) \
+    X(miopenTensorMhaZInv, 20) \
+    X(miopenTensorMhaBias, 36) \
     X(MIOPEN_WEIGHT_BIAS, 1) \
     X(MIOPEN_WEIGHT_BIAS_T5, 5)
 

@@ -1,31 +1,23 @@
 /* miopen_conv.c: convolutions and their gradients by MIOpen, in immediate mode: it is asked for its solutions once, the
- * first that suits is compiled and kept.
+ * first that suits is compiled and kept. wk_tune has MIOpen measure them, and its solutions are the call's variants.
  *
  * As in ops/conv.h there are three computations: a transposed convolution is the gradient by the input of a plain one,
  * so no other mode than the plain one is used. A 1-D convolution has a height of 1. */
 #include "dnn.h"
 #include "gpu/blas.h"
+#include "gpu/conv.h"
 #include "gpu/families.h"
-#include "gpu/map.h"
 #include "ops/conv.h"
-
-typedef enum { MAP, IMAGE, WEIGHT, WAYS } direction; /* what is computed from the other two */
 
 typedef struct {
     wk_conv_geometry g;
-    direction way;
+    wk_conv_way way;
     bool no_gemm; /* rocBLAS has no kernels for this device and would end the process */
     int dims;
     int64_t image_shape[5], map_shape[5], weight_shape[5];
     const wk_tensor *image, *map, *weight; /* that which is computed among them */
+    uint64_t variant;                      /* the solution to take; 0: the first that suits */
 } work;
-
-static direction way_of(const wk_conv_geometry *g)
-{
-    if (g->role == WK_CONV_BACKWARD_WEIGHT)
-        return WEIGHT;
-    return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? MAP : IMAGE;
-}
 
 static const char *refuse(const wk_call *c)
 {
@@ -52,10 +44,10 @@ static miopenStatus_t destroy(wk_dnn_plan *p) { return wk_miopen.miopenDestroyCo
 enum { T_IMAGE, T_MAP, T_WEIGHT };
 
 /* The tensors of a computation in the order MIOpen takes them: two inputs and the result. */
-static const unsigned char order[WAYS][3] = {
-    [MAP] = {T_WEIGHT, T_IMAGE, T_MAP},
-    [IMAGE] = {T_MAP, T_WEIGHT, T_IMAGE},
-    [WEIGHT] = {T_MAP, T_IMAGE, T_WEIGHT},
+static const unsigned char order[WK_CONV_WAYS][3] = {
+    [WK_CONV_TO_MAP] = {T_WEIGHT, T_IMAGE, T_MAP},
+    [WK_CONV_TO_IMAGE] = {T_MAP, T_WEIGHT, T_IMAGE},
+    [WK_CONV_TO_WEIGHT] = {T_MAP, T_IMAGE, T_WEIGHT},
 };
 
 static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
@@ -86,43 +78,55 @@ static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
 static bool rounds_each_tap(const work *w)
 {
     const int64_t *k = w->g.kernel;
-    return w->way == IMAGE && w->image->dtype != WK_F32 && k[0] * k[1] * k[2] > 1;
+    return w->way == WK_CONV_TO_IMAGE && w->image->dtype != WK_F32 && k[0] * k[1] * k[2] > 1;
 }
 
 /* MIOpen's naive loops have these numbers in every version (its databases keep them); wick's kernels are faster. Its
  * gradients through GEMM lose the bits that wick promises for f16 and bf16. */
 static bool passed_over(const work *w, const miopenConvSolution_t *s)
 {
-    enum { NAIVE_FIRST = 85, NAIVE_LAST = 87, WORKSPACE_MOST = 1 << 30 };
+    enum { NAIVE_FIRST = 85, NAIVE_LAST = 87 };
     bool naive = s->solution_id >= NAIVE_FIRST && s->solution_id <= NAIVE_LAST;
     bool gemm = s->algorithm == miopenConvolutionAlgoGEMM;
-    return naive || (gemm && (w->no_gemm || rounds_each_tap(w))) || s->workspace_size > WORKSPACE_MOST;
+    bool other = w->variant && s->solution_id != w->variant;
+    return naive || other || (gemm && (w->no_gemm || rounds_each_tap(w))) ||
+           s->workspace_size > wk_workspace_most();
+}
+
+enum { SOLUTIONS = 64 };
+
+/* The fastest first, as far as MIOpen knows. */
+static miopenStatus_t list_solutions(miopenHandle_t h, const wk_dnn_plan *p, const work *w,
+                                     miopenConvSolution_t found[SOLUTIONS], size_t *n)
+{
+    static const __typeof__(wk_miopen.miopenConvolutionForwardGetSolution) *const calls[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = &wk_miopen.miopenConvolutionForwardGetSolution,
+        [WK_CONV_TO_IMAGE] = &wk_miopen.miopenConvolutionBackwardDataGetSolution,
+        [WK_CONV_TO_WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsGetSolution,
+    };
+    const unsigned char *o = order[w->way];
+    *n = 0;
+    return (*calls[w->way])(h, p->tensor[o[0]], p->tensor[o[1]], p->op, p->tensor[o[2]], SOLUTIONS, n, found);
 }
 
 static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
-    enum { MOST = 64 };
-    static const struct {
-        typeof(wk_miopen.miopenConvolutionForwardGetSolution) *list;
-        typeof(wk_miopen.miopenConvolutionForwardCompileSolution) *compile;
-    } calls[WAYS] = {
-        [MAP] = {&wk_miopen.miopenConvolutionForwardGetSolution,
-                 &wk_miopen.miopenConvolutionForwardCompileSolution},
-        [IMAGE] = {&wk_miopen.miopenConvolutionBackwardDataGetSolution,
-                   &wk_miopen.miopenConvolutionBackwardDataCompileSolution},
-        [WEIGHT] = {&wk_miopen.miopenConvolutionBackwardWeightsGetSolution,
-                    &wk_miopen.miopenConvolutionBackwardWeightsCompileSolution},
-    };
+    static const __typeof__(wk_miopen.miopenConvolutionForwardCompileSolution) *const compile[WK_CONV_WAYS] =
+        {
+            [WK_CONV_TO_MAP] = &wk_miopen.miopenConvolutionForwardCompileSolution,
+            [WK_CONV_TO_IMAGE] = &wk_miopen.miopenConvolutionBackwardDataCompileSolution,
+            [WK_CONV_TO_WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsCompileSolution,
+        };
     const work *w = data;
-    miopenConvSolution_t found[MOST];
-    size_t n = 0;
+    miopenConvSolution_t found[SOLUTIONS];
+    size_t n;
     WK_DNN_TRY(describe(p, w));
     const unsigned char *o = order[w->way];
-    miopenTensorDescriptor_t a = p->tensor[o[0]], b = p->tensor[o[1]], y = p->tensor[o[2]];
-    WK_DNN_TRY((*calls[w->way].list)(h, a, b, p->op, y, MOST, &n, found));
-    for (size_t i = 0; i < n; i++) { /* fastest first, as far as MIOpen knows */
+    WK_DNN_TRY(list_solutions(h, p, w, found, &n));
+    for (size_t i = 0; i < n; i++) {
         if (passed_over(w, &found[i]) ||
-            (*calls[w->way].compile)(h, a, b, p->op, y, found[i].solution_id) != miopenStatusSuccess)
+            (*compile[w->way])(h, p->tensor[o[0]], p->tensor[o[1]], p->op, p->tensor[o[2]],
+                               found[i].solution_id) != miopenStatusSuccess)
             continue;
         p->solution = found[i].solution_id;
         p->workspace = found[i].workspace_size;
@@ -133,10 +137,10 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 
 static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)
 {
-    static const typeof(wk_miopen.miopenConvolutionForwardImmediate) *const calls[WAYS] = {
-        [MAP] = &wk_miopen.miopenConvolutionForwardImmediate,
-        [IMAGE] = &wk_miopen.miopenConvolutionBackwardDataImmediate,
-        [WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsImmediate,
+    static const __typeof__(wk_miopen.miopenConvolutionForwardImmediate) *const calls[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = &wk_miopen.miopenConvolutionForwardImmediate,
+        [WK_CONV_TO_IMAGE] = &wk_miopen.miopenConvolutionBackwardDataImmediate,
+        [WK_CONV_TO_WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsImmediate,
     };
     const work *w = data;
     const wk_tensor *tensors[] = {[T_IMAGE] = w->image, [T_MAP] = w->map, [T_WEIGHT] = w->weight};
@@ -164,6 +168,7 @@ static void fill_shapes(work *w, int dims)
 
 static void fill_key(wk_dnn_call *d, const work *w)
 {
+    wk_dnn_key_add(d, (int64_t)w->variant);
     wk_dnn_key_add(d, w->g.groups);
     wk_dnn_key_shape(d, w->dims + 2, w->image_shape);
     wk_dnn_key_shape(d, w->dims + 2, w->weight_shape);
@@ -173,61 +178,115 @@ static void fill_key(wk_dnn_call *d, const work *w)
     wk_dnn_key_shape(d, 3, w->g.dilation);
 }
 
-/* y[n, c, ..] += bias[c] */
-static wk_status add_bias(const wk_call *c)
+static wk_status start(const wk_call *c, work *w)
 {
-    static const wk_kernel kernel = WK_MAP_KERNEL("unary");
-    wk_tensor bias = wk_tensor_local(c->in[2]);
-    int64_t step = bias.strides[0];
-    bias.rank = c->out[0]->rank;
-    for (int d = 0; d < bias.rank; d++) {
-        bias.shape[d] = d == 1 ? c->out[0]->shape[1] : 1;
-        bias.strides[d] = d == 1 ? step : 0;
+    *w = (work){.no_gemm = wk_rocblas.missing(wk_gpu_of(c->device)) != NULL, .variant = c->variant};
+    WK_TRY(wk_conv_geometry_of(c, &w->g));
+    w->way = wk_conv_way_of(&w->g);
+    fill_shapes(w, c->in[0]->rank - 2);
+    const wk_tensor *first = wk_tensor_packed(c->in[0]), *second = first ? wk_tensor_packed(c->in[1]) : NULL;
+    if (!second)
+        return wk_error_status();
+    if (w->way == WK_CONV_TO_WEIGHT) {
+        w->image = w->g.transposed ? second : first;
+        w->map = w->g.transposed ? first : second;
+        w->weight = c->out[0];
+    } else {
+        w->image = w->way == WK_CONV_TO_MAP ? first : c->out[0];
+        w->map = w->way == WK_CONV_TO_MAP ? c->out[0] : first;
+        w->weight = second;
     }
-    wk_gpu_map m = {
-        .kernel = &kernel, .formula = "f_bias", .in = {c->out[0], &bias}, .n_in = 2, .out = c->out[0]};
-    return wk_gpu_map_run(c, &m);
+    return WK_OK;
 }
 
 static wk_status run(wk_call *c)
 {
-    work w = {.no_gemm = wk_rocblas.missing(wk_gpu_of(c->device)) != NULL};
-    WK_TRY(wk_conv_geometry_of(c, &w.g));
-    w.way = way_of(&w.g);
-    fill_shapes(&w, c->in[0]->rank - 2);
-    const wk_tensor *first = wk_tensor_packed(c->in[0]), *second = first ? wk_tensor_packed(c->in[1]) : NULL;
-    if (!second)
-        return wk_error_status();
-    if (w.way == WEIGHT) {
-        w.image = w.g.transposed ? second : first;
-        w.map = w.g.transposed ? first : second;
-        w.weight = c->out[0];
-    } else {
-        w.image = w.way == MAP ? first : c->out[0];
-        w.map = w.way == MAP ? c->out[0] : first;
-        w.weight = second;
-    }
+    work w;
+    WK_TRY(start(c, &w));
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     fill_key(&d, &w);
     WK_TRY(wk_dnn_run(&d));
-    return w.g.role == WK_CONV_FORWARD && c->in[2] ? add_bias(c) : WK_OK;
+    return w.g.role == WK_CONV_FORWARD && c->in[2] ? wk_conv_add_bias(c) : WK_OK;
 }
 
-/* The bias's gradient is a sum: wick's kernel for this op does it. */
 static wk_status run_weight(wk_call *c)
 {
     if (c->out[0])
         WK_TRY(run(c));
-    if (!c->out[1])
-        return WK_OK;
-    wk_call rest = *c;
-    rest.out[0] = NULL;
-    for (int i = 0; i < WK_MAX_IMPLS && c->op->impls[WK_KIND_ROCM][i]; i++) {
-        rest.impl = c->op->impls[WK_KIND_ROCM][i];
-        if (strcmp(rest.impl->name, "kernel") == 0)
-            return rest.impl->run(&rest);
+    return c->out[1] ? wk_conv_bias_gradient(c) : WK_OK;
+}
+
+/* ---- search ---- */
+
+typedef struct {
+    work w;
+    size_t workspace; /* the most that may be used */
+    uint64_t *list;
+    int room, *n;
+} hunt;
+
+static miopenStatus_t set_up_search(miopenHandle_t h, wk_dnn_plan *p, const void *data)
+{
+    static const __typeof__(wk_miopen.miopenConvolutionForwardGetWorkSpaceSize) *const calls[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = &wk_miopen.miopenConvolutionForwardGetWorkSpaceSize,
+        [WK_CONV_TO_IMAGE] = &wk_miopen.miopenConvolutionBackwardDataGetWorkSpaceSize,
+        [WK_CONV_TO_WEIGHT] = &wk_miopen.miopenConvolutionBackwardWeightsGetWorkSpaceSize,
+    };
+    const hunt *s = data;
+    WK_DNN_TRY(describe(p, &s->w));
+    const unsigned char *o = order[s->w.way];
+    WK_DNN_TRY(
+        (*calls[s->w.way])(h, p->tensor[o[0]], p->tensor[o[1]], p->op, p->tensor[o[2]], &p->workspace));
+    p->workspace = p->workspace < s->workspace ? p->workspace : s->workspace;
+    return miopenStatusSuccess;
+}
+
+/* MIOpen measures what it has, in its own order of tensors (x before w, unlike elsewhere), and knows the times from then
+ * on. */
+static miopenStatus_t measure(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const work *w)
+{
+    static const __typeof__(wk_miopen.miopenFindConvolutionForwardAlgorithm) *const calls[WK_CONV_WAYS] = {
+        [WK_CONV_TO_MAP] = &wk_miopen.miopenFindConvolutionForwardAlgorithm,
+        [WK_CONV_TO_IMAGE] = &wk_miopen.miopenFindConvolutionBackwardDataAlgorithm,
+        [WK_CONV_TO_WEIGHT] = &wk_miopen.miopenFindConvolutionBackwardWeightsAlgorithm,
+    };
+    enum { ALGORITHMS = 8 };
+    const wk_tensor *tensors[] = {[T_IMAGE] = w->image, [T_MAP] = w->map, [T_WEIGHT] = w->weight};
+    miopenConvAlgoPerf_t times[ALGORITHMS];
+    int n = 0, first = order[w->way][0], second = order[w->way][1], y = order[w->way][2];
+    if (w->way == WK_CONV_TO_MAP) {
+        first = T_IMAGE;
+        second = T_WEIGHT;
     }
-    return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: no kernel for the bias's gradient");
+    return (*calls[w->way])(h, p->tensor[first], wk_ptr(tensors[first]), p->tensor[second],
+                            wk_ptr(tensors[second]), p->op, p->tensor[y], wk_ptr(tensors[y]), ALGORITHMS, &n,
+                            times, workspace, p->workspace, false);
+}
+
+static miopenStatus_t search(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)
+{
+    const hunt *s = data;
+    miopenConvSolution_t found[SOLUTIONS];
+    size_t n;
+    WK_DNN_TRY(measure(h, p, workspace, &s->w));
+    WK_DNN_TRY(list_solutions(h, p, &s->w, found, &n));
+    for (size_t i = 0; i < n && *s->n < s->room; i++) {
+        if (!passed_over(&s->w, &found[i]) && found[i].workspace_size <= s->workspace)
+            s->list[(*s->n)++] = found[i].solution_id;
+    }
+    return miopenStatusSuccess;
+}
+
+int wk_miopen_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
+{
+    int n = 0;
+    hunt s = {.workspace = workspace, .list = list, .room = room, .n = &n};
+    if (c->impl->refuse != refuse || !c->out[0] || start(c, &s.w) != WK_OK)
+        return 0;
+    wk_dnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
+    fill_key(&d, &s.w);
+    wk_dnn_key_add(&d, (int64_t)workspace);
+    return wk_dnn_run(&d) == WK_OK ? n : 0;
 }
 
 #define ROWS(name) \

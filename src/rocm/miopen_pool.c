@@ -12,12 +12,6 @@ typedef struct {
 
 static bool is_global(const wk_call *c) { return strncmp(c->op->name, "global", 6) == 0; }
 
-/* A last window that ceil has made reaches beyond the padding: what lies there does not count in wick's mean. */
-static bool overhangs(const wk_pool_dim *d)
-{
-    return (d->out - 1) * d->stride + d->kernel > d->in + 2 * d->padding;
-}
-
 static const char *refuse(const wk_call *c)
 {
     wk_pool_shape s;
@@ -31,7 +25,7 @@ static const char *refuse(const wk_call *c)
     if (wk_pool_shapes(c, &s) != WK_OK)
         return "sizes";
     const wk_pool_options *p = c->params;
-    if (!is_global(c) && !p->exclude_pad && (overhangs(&s.h) || overhangs(&s.w)))
+    if (!is_global(c) && !p->exclude_pad && (wk_pool_overhangs(&s.h) || wk_pool_overhangs(&s.w)))
         return "MIOpen counts what lies beyond the padding in a mean";
     return NULL;
 }

@@ -18,36 +18,17 @@ typedef struct {
     int64_t shape[4]; /* outer, the dims of a line, inner, 1 */
 } work;
 
-/* The dims of a line must be neighbours; false when they are not. */
-static bool fold(const wk_tensor *x, unsigned set, int64_t shape[4])
-{
-    int first = 0, last = x->rank;
-    while (first < x->rank && !(set >> first & 1))
-        first++;
-    while (last > first && !(set >> (last - 1) & 1))
-        last--;
-    for (int d = first; d < last; d++) {
-        if (!(set >> d & 1))
-            return false;
-    }
-    shape[0] = wk_shape_count(first, x->shape);
-    shape[1] = wk_shape_count(last - first, x->shape + first);
-    shape[2] = wk_shape_count(x->rank - last, x->shape + last);
-    shape[3] = 1;
-    return true;
-}
-
 static const char *refuse(const wk_call *c)
 {
     const wk_softmax_params *p = c->params;
     unsigned set;
-    int64_t shape[4];
+    int64_t shape[3];
     const char *why = wk_dnn_refuse(c, WK_DNN_REALS);
     if (why)
         return why;
     if (c->dtype == WK_F16)
         return "MIOpen's softmax adds up f16 in f16";
-    if (wk_reduce_dims(c, &p->dims, c->in[0]->rank, &set) != WK_OK || !fold(c->in[0], set, shape))
+    if (wk_reduce_dims(c, &p->dims, c->in[0]->rank, &set) != WK_OK || !wk_softmax_fold(c->in[0], set, shape))
         return "MIOpen's softmax takes dims that are neighbours";
     return NULL;
 }
@@ -78,7 +59,8 @@ static wk_status run(wk_call *c)
     work w = {.out = c->out[0], .algorithm = algorithms[params->mode]};
     unsigned set;
     WK_TRY(wk_reduce_dims(c, &params->dims, c->in[0]->rank, &set));
-    fold(c->in[0], set, w.shape);
+    wk_softmax_fold(c->in[0], set, w.shape);
+    w.shape[3] = 1;
     w.x = wk_tensor_packed(c->in[0]);
     w.dy = c->in[1] ? wk_tensor_packed(c->in[1]) : NULL;
     if (!w.x || (c->in[1] && !w.dy))

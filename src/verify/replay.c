@@ -108,6 +108,8 @@ static void put_value(wk_text *text, const wk_param *p, const char *field)
         put_choice(text, p->choices, *(const int64_t *)field);
     } else if (p->type == WK_P_DTYPE) {
         wk_text_add(text, "%s", wk_dtype_name((wk_dtype) * (const int64_t *)field));
+    } else if (p->type == WK_P_TEXT) {
+        wk_text_add(text, "'%s'", field);
     } else {
         for (int i = 0; i < n; i++) {
             wk_text_add(text, i ? "," : "");
@@ -137,6 +139,8 @@ void wk_replay_words(wk_text *text, const char *sample, wk_dtype dtype)
         bool tensor = memchr(sample, '[', n) != NULL;
         if (n > 0 && !tensor && n == name + 2 && sample[name + 1] == 'T')
             wk_text_add(text, " %.*s=%s", (int)name, sample, wk_dtype_name(dtype));
+        else if (n > 0 && strncmp(sample, "text=", 5) == 0)
+            wk_text_add(text, " text='%.*s'", (int)n - 5, sample + 5);
         else if (n > 0 && !tensor)
             wk_text_add(text, " %.*s", (int)n, sample);
         sample += n + (sample[n] == ' ');

@@ -5,6 +5,7 @@ T is the dtype under test, S its statistics dtype (f32, or f64 for f64). What ma
   :lo..hi       numbers in that range, integers without hi
   :{1,nan,max}  these; min and max are those of an integer dtype
   :distinct     no two the same
+  :q4_0         u8: random blocks of that format
 Every other word is a parameter; the value T is the name of the dtype. The word "alone" in a gradient's case
 leaves out the forward's outputs, where these are optional.
 
@@ -127,6 +128,9 @@ def tensor_values(dtype, shape, how, rng):
     if how.startswith("{"):
         values = listed(how[1:-1], dtype)
         assert values.size == count, f"{values.size} values for {shape}"
+    elif how.startswith("q"):
+        from gguf_models import TYPES, random_blocks
+        values = random_blocks(rng, count // TYPES[how][2], how, 1.0)
     elif how == "distinct":
         values = rng.permutation(count) + lowest
         if dtype in FLOATS:

@@ -21,15 +21,17 @@ import attention
 import conv
 import copies
 import elementwise
+import fused
 import index
 import loss
 import matmul
 import norm
 import pool
+import quant
 import reduce
 import rnn
 
-FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss]
+FAMILIES = [elementwise, reduce, matmul, copies, conv, pool, index, norm, attention, rnn, loss, fused, quant]
 
 
 def main():

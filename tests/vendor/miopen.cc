@@ -15,6 +15,9 @@ SAME(time);
 SAME(workspace_size);
 SAME(solution_id);
 SAME(algorithm);
+static_assert(offsetof(own::miopenConvAlgoPerf_t, time) == offsetof(miopenConvAlgoPerf_t, time), "time");
+static_assert(offsetof(own::miopenConvAlgoPerf_t, memory) == offsetof(miopenConvAlgoPerf_t, memory), "memory");
+static_assert(sizeof(own::miopenConvAlgoPerf_t) == sizeof(miopenConvAlgoPerf_t), "size");
 static_assert(sizeof(own::miopenConvSolution_t) == sizeof(miopenConvSolution_t), "size");
 
 #undef WK_ROCM_MIOPEN_H

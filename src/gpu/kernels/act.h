@@ -24,7 +24,7 @@ template <class R> DEVICE R act_gelu_erf(R x)
 }
 template <class R> DEVICE R act_silu(R x) { return x * m_sigmoid(x); }
 
-/* By its number in wk_activation, the same for all threads. */
+/* By its number in wk_activation, the same for all threads: the first five, which have no numbers of their own. */
 template <class R> DEVICE R activate(int act, R x)
 {
     switch (act) {
@@ -33,6 +33,25 @@ template <class R> DEVICE R activate(int act, R x)
     case 3: return act_gelu_erf(x);
     case 4: return act_silu(x);
     default: return x;
+    }
+}
+
+/* All of them. */
+template <class R> DEVICE R activate(int act, R x, R a, R b)
+{
+    switch (act) {
+    case 5: return m_sigmoid(x);
+    case 6: return m_tanh(x);
+    case 7: return m_softplus(x);
+    case 8: return x < 0 ? a * x : x;
+    case 9: return x > 0 ? x : a * m_expm1(x);
+    case 10: return x < a ? a : x > b ? b : x;
+    case 11: return x < 0 ? 0 : x > 6 ? 6 : x;
+    case 12: return x * (x < -3 ? 0 : x > 3 ? 6 : x + 3) / 6;
+    case 13: return (x < -3 ? 0 : x > 3 ? 6 : x + 3) / 6;
+    case 14: return x * m_tanh(m_softplus(x));
+    case 15: return m_fabs(x);
+    default: return activate(act, x);
     }
 }
 

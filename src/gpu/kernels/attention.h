@@ -5,7 +5,7 @@
 #include "types.h"
 
 enum {
-    WK_ATTN_ROWS = 64,    /* queries (or, for dk and dv, keys) that a block owns */
+    WK_ATTN_ROWS = 64,    /* queries (or, for dk and dv, keys) that a block owns without matrix units */
     WK_ATTN_STEP = 16,    /* steps of a sum in shared memory at once */
     WK_ATTN_THIN = 8,     /* rows of a unit that go the thin way, */
     WK_ATTN_WIDEST = 256, /* for heads no wider than this, */
@@ -20,8 +20,8 @@ enum {
     WK_MASK_F32
 }; /* u8; added, of the data's dtype; added, f32 */
 
-/* What a block of the gradients owns rows of: dq, dk or dv. */
-enum { WK_GRAD_Q, WK_GRAD_K, WK_GRAD_V };
+/* What a block of the gradients owns rows of: dq, dk, dv, or dk and dv. */
+enum { WK_GRAD_Q, WK_GRAD_K, WK_GRAD_V, WK_GRAD_KV };
 
 /* A tensor of [batch, heads, rows, width]; strides in elements. */
 typedef struct {
@@ -42,13 +42,14 @@ typedef struct {
  * the unit's head r / s. */
 typedef struct {
     attn_view q, k, v, mask, dy;
-    void *y; /* the result; for gradients the one that the block owns rows of */
+    void *y;  /* the result; for gradients dq or dk, */
+    void *y2; /* and dv */
     i64 y_b, y_h, y_s;
     void *lse;                /* [b, hq, s], packed; NULL: not wanted. For gradients an input, as is delta */
     const void *delta;        /* sum(y dy) of every row */
     i32 batch, hq, hk, group; /* group = hq / hk */
     i32 s, t, d, dv;
-    i32 blocks, units; /* blocks of rows in a unit; units */
+    i32 owners, blocks, units; /* rows that a block owns; blocks of rows in a unit; units */
     i32 causal, mask_kind;
     i64 window;
     double scale, softcap;

@@ -1,10 +1,8 @@
-/* attention_matrix_grad.hip: the gradients of attention of f16 and bf16 on matrix units, for heads up to 128 wide. As in
- * attention_grad.hip one kernel does all three: a block owns 64 rows of dq, dk or dv. */
+/* attention_matrix_grad.hip: the gradients of attention of f16 and bf16 on matrix units. What a block owns are rows of dq, of dk,
+ * of dv, or of both dk and dv, and nobody else adds to them. Scores are made again tile by tile. */
 #include "attention_matrix.h"
 
-const f32 LOG2E = 1.44269504088896340736f;
-
-/* What the gradient needs to know of a query. lse is times log2(e), and infinite for a row without keys. */
+/* Of a row of the others or of the owners that is a query. lse is times log2(e), and infinite for a row without keys. */
 struct query_facts {
     f32 lse, delta;
     int lo, hi;
@@ -19,117 +17,271 @@ DEVICE query_facts facts_of(const attn_args &a, const unit &u, u32 row)
     return {lse == -infinity<f32>() ? infinity<f32>() : lse * LOG2E, ((const f32 *)a.delta)[q.index], q.lo, q.hi};
 }
 
-/* From q . k and dy . v: the weight of (query, key), or for WK_GRAD_Q and WK_GRAD_K the gradient of their product. */
-template <class T, int OF, int PLAIN>
-DEVICE f32 matrix_gradient(const attn_args &a, const unit &u, const query_facts &f, u32 row, int key, f32 dot, f32 dy_v)
+/* The others that a block goes through: keys; or queries, head after head. */
+struct others_range {
+    int lo, hi, heads;
+};
+
+/* The queries of a head that see some of the keys [first, last). */
+DEVICE void queries_seeing(const attn_args &a, const unit &u, i64 first, i64 last, int *lo, int *hi)
 {
-    f32 slope = 1, score = dot * (f32)a.scale;
-    if (key < f.lo || key >= f.hi)
-        return 0;
-    if (!PLAIN)
-        score = score_of<T>(a, query_of(a, u, row), key, dot, &slope);
-    f32 weight = m_exp2_fast(score * LOG2E - f.lse);
-    return OF == WK_GRAD_V ? weight : weight * (dy_v - f.delta) * slope;
+    i64 s = u.s, shift = (i64)u.t - s, from = 0, to = s;
+    bool windowed = a.window > 0 && a.window < s + u.t;
+    if (a.causal)
+        from = first - shift;
+    else if (windowed)
+        from = first - shift - a.window + 1;
+    if (windowed)
+        to = last + a.window - 1 - shift;
+    from = from < 0 ? 0 : from;
+    to = to > s ? s : to;
+    *lo = (int)(from < to ? from : 0);
+    *hi = (int)(from < to ? to : 0);
 }
 
-/* The wave's products become weights or gradients of products. own: of its rows, where they are queries; theirs: of the
- * tile's. */
-template <class T, int D, int OF, int PLAIN>
-DEVICE void matrix_gradients(const attn_args &a, const unit &u, u32 owner0, u32 other0, const query_facts *own,
-                             const query_facts *theirs, f32 (*s)[MMA_VALUES], const f32 (*p)[MMA_VALUES])
-{
-    UNROLL
-    for (int n = 0; n < matrix_tile<D>::others / 16; n++)
-        UNROLL
-        for (int i = 0; i < MMA_VALUES; i++) {
-            u32 owner = owner0 + mma_row(mma_slot(i)), other = other0 + n * 16 + mma_col(i);
-            query_facts f = OF == WK_GRAD_Q ? own[mma_slot(i)] : theirs[n * 16 + mma_col(i)];
-            s[n][i] = matrix_gradient<T, OF, PLAIN>(a, u, f, OF == WK_GRAD_Q ? owner : other,
-                                                    (int)(OF == WK_GRAD_Q ? other : owner), s[n][i], p[n][i]);
-        }
-}
+/* A block's shared memory. own1, own2: rows of q and dy, or of k and v; one, two: the others', that is of k and v, or of q
+ * and dy; there are two places for each where tiles do not pass through registers. turned: for products that sum over
+ * the others, on AMD. */
+template <class T, int D, int N, int WAVES, int OF> struct grad_room {
+    typedef matrix_shape<D, N, WAVES> M;
+    typedef owners<T, D, M::rows> owners_t;
+    static const bool kept = owners_t::kept, makes1 = OF != WK_GRAD_V, makes2 = OF == WK_GRAD_V || OF == WK_GRAD_KV;
+#ifdef WK_NVIDIA
+    static const int turned = 0;
+#else
+    static const int turned = makes1 + makes2;
+#endif
+    static const int own = M::rows * D, tiles = (2 * M::bufs + turned) * M::tile;
+    T others[tiles];
+    T owned[kept ? 2 * own : 8];
+    f32 lse[2][N], delta[2][N];
+    int lo[2][N], hi[2][N]; /* of queries among the others: two tiles' */
+    static_assert(kept || tiles >= own, "owners go there first");
+    MEMBER T *one(int odd) { return others + (M::bufs - 1) * odd * M::tile; }
+    MEMBER T *two(int odd) { return others + (M::bufs + (M::bufs - 1) * odd) * M::tile; }
+    MEMBER T *turned1() { return others + 2 * M::tile; }
+    MEMBER T *turned2() { return others + (1 + turned) * M::tile; }
+    MEMBER T *own1() { return kept ? owned : others; }
+    MEMBER T *own2() { return kept ? owned + own : others; }
+};
 
-template <class T, int D, int OF>
-DEVICE void matrix_grad_store(const attn_args &a, const unit &u, u32 owner0, const f32 (*out)[MMA_VALUES])
-{
-    int width = OF == WK_GRAD_V ? a.dv : a.d;
-    u32 owners = OF == WK_GRAD_Q ? u.rows : u.t;
-    i64 first = OF == WK_GRAD_Q ? ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s : ((i64)u.batch * a.hk + u.head) * u.t;
-    UNROLL
-    for (int i = 0; i < MMA_VALUES; i++) {
-        u32 owner = owner0 + mma_row(mma_slot(i));
-        T *to = (T *)a.y + (first + owner) * width;
+/* What a block does, between its beginning and its end. */
+template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct grad_pass {
+    typedef matrix_shape<D, N, WAVES> M;
+    typedef grad_room<T, D, N, WAVES, OF> room_t;
+    static const bool of_q = OF == WK_GRAD_Q;
+    owners<T, D, M::rows> own1, own2;
+    incoming<T, N, D, M::threads, room_t::makes1> in1;
+    incoming<T, N, D, M::threads, room_t::makes2> in2;
+    f32 out1[room_t::makes1 ? D / 16 : 1][MMA_VALUES], out2[room_t::makes2 ? D / 16 : 1][MMA_VALUES];
+    query_facts facts[of_q ? OWN_SLOTS : 1]; /* of the owners, or of the next tile's row of this thread */
+    u32 owner0;
+
+    MEMBER void take_owners(const attn_args &a, const unit &u, const source<T> &from1, const source<T> &from2, room_t &room)
+    {
+        incoming<T, M::rows, D, M::threads, false> in;
         UNROLL
-        for (int c = 0; c < D / 16; c++) {
-            int at = c * 16 + mma_col(i);
-            if (owner < owners && at < width)
-                to[at] = put<T>(out[c][i] * (OF == WK_GRAD_V ? 1 : (f32)a.scale));
+        for (int which = 0; which < 2; which++) {
+            const source<T> &from = which ? from2 : from1;
+            in.aim(from, u.first, which ? a.dv : a.d);
+            in.fetch(from, which ? room.own2() : room.own1());
+            tiles_arrive(in, which ? room.own2() : room.own1());
+            (which ? own2 : own1).take(which ? room.own2() : room.own1());
+            if (!room_t::kept)
+                barrier();
         }
+        UNROLL
+        for (int k = 0; of_q && k < OWN_SLOTS; k++)
+            facts[k] = facts_of(a, u, owner0 + own_row(k));
+    }
+
+    /* The tiles of others from `at` of a head on start on their way. */
+    MEMBER void fetch(const attn_args &a, const unit &u, source<T> from1, source<T> from2, int head, int at, int odd, room_t &room)
+    {
+        if (!of_q) { /* within a head rows lie at one distance */
+            from1.base += head * from1.h;
+            from2.base += head * from2.h;
+            from1.n = from2.n = u.s;
+            from1.per = from2.per = 0;
+            facts[0] = thread_id() < N && at + thread_id() < u.s ? facts_of(a, u, head * u.s + at + thread_id())
+                                                                 : query_facts{infinity<f32>(), 0, 0, 0};
+        }
+        in1.aim(from1, at, a.d);
+        in2.aim(from2, at, a.dv);
+        in1.fetch(from1, room.one(odd));
+        in2.fetch(from2, room.two(odd));
+    }
+
+    MEMBER void arrive(int odd, room_t &room)
+    {
+        if (!of_q && thread_id() < N) {
+            room.lse[odd][thread_id()] = facts[0].lse;
+            room.delta[odd][thread_id()] = facts[0].delta;
+            room.lo[odd][thread_id()] = facts[0].lo;
+            room.hi[odd][thread_id()] = facts[0].hi;
+        }
+#ifdef WK_NVIDIA
+        copies_wait();
+#else
+        barrier();
+        in1.land_plain(room.one(odd));
+        if (room_t::makes1 || of_q)
+            in2.land_plain(room.two(odd));
+        if (room_t::makes1)
+            in1.land(room.turned1());
+        if (room_t::makes2)
+            in2.land(room.turned2());
+#endif
+        barrier();
+    }
+
+    /* Whether each of the wave's owners sees, or is seen by, all of the tile. */
+    MEMBER bool all_seen(const attn_args &a, const unit &u, int at) const
+    {
+        int lo, hi, none;
+        if (of_q) {
+            bool all = true;
+            UNROLL
+            for (int k = 0; k < OWN_SLOTS; k++)
+                all = all && at >= facts[of_q ? k : 0].lo && at + N <= facts[of_q ? k : 0].hi;
+            return wave_ballot(!all) == 0;
+        }
+        keys_seen(a, u, at, &none, &hi);
+        keys_seen(a, u, at + N - 1, &lo, &none);
+        return lo <= (int)owner0 && hi >= (int)owner0 + 16;
+    }
+
+    /* Products q . k become weights. slope: of the cap. */
+    MEMBER void weigh(const attn_args &a, const unit &u, int head, int at, int odd, const room_t &room, f32 (*s)[MMA_VALUES],
+                      f32 (*slope)[MMA_VALUES]) const
+    {
+        f32 scale = (f32)a.scale * LOG2E;
+        bool all = PLAIN && all_seen(a, u, at);
+        UNROLL
+        for (int n = 0; n < N / 16; n++)
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++) {
+                int other = n * 16 + other_at(i), slot = of_q ? own_slot(i) : 0;
+                int owner = (int)owner0 + own_row(own_slot(i)), key = of_q ? at + other : owner;
+                f32 lse = of_q ? facts[slot].lse : room.lse[odd][other];
+                f32 score = s[n][i] * scale;
+                if (!PLAIN) {
+                    query q = query_of(a, u, of_q ? owner : head * u.s + at + other);
+                    slope[n][i] = 1;
+                    score = key < q.hi ? score_of<T>(a, q, key, s[n][i], &slope[n][i]) * LOG2E : 0;
+                }
+                s[n][i] = m_exp2_flush(score - lse);
+            }
+        if (all)
+            return;
+        UNROLL
+        for (int n = 0; n < N / 16; n++)
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++) {
+                int other = n * 16 + other_at(i), slot = of_q ? own_slot(i) : 0;
+                int key = of_q ? at + other : (int)owner0 + own_row(own_slot(i));
+                int lo = of_q ? facts[slot].lo : room.lo[odd][other], hi = of_q ? facts[slot].hi : room.hi[odd][other];
+                s[n][i] = key >= lo && key < hi ? s[n][i] : 0;
+            }
+    }
+
+    MEMBER void add_tile(const attn_args &a, const unit &u, int head, int at, int odd, room_t &room)
+    {
+        f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], slope[PLAIN ? 1 : N / 16][MMA_VALUES];
+        start_dots<T, D, N>(own1, room.one(odd), a.d, s);
+        if (room_t::makes1)
+            start_dots<T, D, N>(own2, room.two(odd), a.dv, p);
+        products_wait<room_t::makes1, N / 16>(s);
+        weigh(a, u, head, at, odd, room, s, slope);
+        fragment<T> w1[N / 16][PARTS], w2[N / 16][PARTS];
+        if constexpr (room_t::makes2) {
+            UNROLL
+            for (int n = 0; n < N / 16; n++)
+                own_operand<T, PARTS>(s[n], w2[n]);
+            start_add<T, D, N, PARTS>(w2, M::bufs > 1 ? room.two(odd) : room.turned2(), a.dv, out2);
+        }
+        if constexpr (room_t::makes1) {
+            products_before(s[0][0]);
+            products_wait<room_t::makes2, N / 16>(p);
+            UNROLL
+            for (int n = 0; n < N / 16; n++) {
+                UNROLL
+                for (int i = 0; i < MMA_VALUES; i++) {
+                    int other = n * 16 + other_at(i);
+                    f32 delta = of_q ? facts[of_q ? own_slot(i) : 0].delta : room.delta[odd][other];
+                    p[n][i] = s[n][i] * (p[n][i] - delta) * (PLAIN ? 1 : slope[PLAIN ? 0 : n][i]);
+                }
+                own_operand<T, PARTS>(p[n], w1[n]);
+            }
+            start_add<T, D, N, PARTS>(w1, M::bufs > 1 ? room.one(odd) : room.turned1(), a.d, out1);
+            products_wait<0, D / 16>(out1);
+        }
+        if constexpr (room_t::makes2)
+            products_wait<0, D / 16>(out2);
+    }
+};
+
+/* The wave's rows of one result, packed: [.., n, width]. */
+template <class T, int D>
+DEVICE void grad_store(void *to, i64 first, u32 owner0, u32 n, int width, f32 factor, const f32 (*out)[MMA_VALUES])
+{
+    UNROLL
+    for (int i = 0; i < MMA_VALUES; i += OWN_RUN) {
+        u32 owner = owner0 + own_row(own_slot(i));
+        if (owner >= n)
+            continue;
+        UNROLL
+        for (int c = 0; c < D / 16; c++)
+            store_run((T *)to + (first + owner) * width, c * 16 + other_at(i), width, &out[c][i], factor);
     }
 }
 
-template <class T, int D, int OF, int PLAIN, int PARTS> DEVICE void matrix_grad_block(const attn_args &a, const unit &u)
+template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS>
+DEVICE void grad_block(const attn_args &a, const unit &u)
 {
-    typedef matrix_tile<D> M;
-    SHARED alignas(16) T room[2 * M::others * M::pitch], turned[D * M::turned], weights[PARTS * 64 * M::turned];
-    SHARED query_facts theirs[M::others];
-    SHARED alignas(16) T kept1[M::kept], kept2[M::kept];
-    static_assert(!M::resident || sizeof room >= sizeof(T) * 64 * M::pitch, "the owners go there first");
+    typedef grad_pass<T, D, N, WAVES, OF, PLAIN, PARTS> pass_t;
+    typedef typename pass_t::room_t room_t;
+    ROOM(bytes, sizeof(room_t));
+    room_t &room = *(room_t *)bytes;
     source<T> qs = queries_of<T>(a, a.q, u), dys = queries_of<T>(a, a.dy, u);
     source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
-    const source<T> &own1 = OF == WK_GRAD_Q ? qs : ks, &own2 = OF == WK_GRAD_Q ? dys : vs;
-    const source<T> &other1 = OF == WK_GRAD_Q ? ks : qs, &other2 = OF == WK_GRAD_Q ? vs : dys;
-    const source<T> &mixed = OF == WK_GRAD_Q ? ks : OF == WK_GRAD_K ? qs : dys;
-    u32 owner0 = u.first + wave_id() * 16;
-    int lo = 0, hi = (int)u.rows;
-    owners<T, D> o1, o2;
-    query_facts own[MMA_SLOTS];
-    f32 out[D / 16][MMA_VALUES] = {};
-    stage<T, D>(own1, u.first, 64, a.d, M::resident ? room : kept1);
-    barrier();
-    o1.take(M::resident ? room : kept1);
-    barrier();
-    if (OF != WK_GRAD_V) {
-        stage<T, D>(own2, u.first, 64, a.dv, M::resident ? room : kept2);
-        barrier();
-        o2.take(M::resident ? room : kept2);
+    const source<T> &others1 = pass_t::of_q ? ks : qs, &others2 = pass_t::of_q ? vs : dys;
+    const int ROWS = pass_t::M::rows;
+    int lo, hi, heads = pass_t::of_q ? 1 : a.group, odd = 0;
+    pass_t pass = {};
+    pass.owner0 = u.first + wave_id() * 16;
+    if (pass_t::of_q)
+        keys_of_rows(a, u, u.first, u.first + ROWS - 1, &lo, &hi);
+    else
+        queries_seeing(a, u, u.first, lesser((i64)u.first + ROWS, (i64)u.t), &lo, &hi);
+    if (lo < hi) {
+        pass.take_owners(a, u, pass_t::of_q ? qs : ks, pass_t::of_q ? dys : vs, room);
+        pass.fetch(a, u, others1, others2, 0, lo, 0, room);
+        for (int head = 0, at = lo; head < heads;) {
+            int next = at + N < hi ? at + N : lo, next_head = at + N < hi ? head : head + 1;
+            pass.arrive(odd, room);
+            if (next_head < heads)
+                pass.fetch(a, u, others1, others2, next_head, next, 1 - odd, room);
+            pass.add_tile(a, u, head, at, odd, room);
+            head = next_head;
+            at = next;
+            odd = 1 - odd;
+        }
     }
-    if (OF == WK_GRAD_Q) {
-        keys_of_rows(a, u, u.first, u.first + 63, &lo, &hi);
-        UNROLL
-        for (int k = 0; k < MMA_SLOTS; k++)
-            own[k] = facts_of(a, u, owner0 + mma_row(k));
-    }
-    for (int at = lo; at < hi; at += M::others) {
-        f32 s[M::others / 16][MMA_VALUES], p[M::others / 16][MMA_VALUES] = {};
-        if (OF != WK_GRAD_Q && !meet(a, u, at, M::others))
-            continue;
-        barrier();
-        stage<T, D>(other1, at, M::others, a.d, room);
-        if (OF != WK_GRAD_V)
-            stage<T, D>(other2, at, M::others, a.dv, room + M::others * M::pitch);
-        stage_turned<T, D>(mixed, at, OF == WK_GRAD_V ? a.dv : a.d, turned);
-        if (OF != WK_GRAD_Q && thread_id() < M::others)
-            theirs[thread_id()] = facts_of(a, u, at + thread_id());
-        barrier();
-        matrix_dots<T, D>(o1, room, a.d, s);
-        if (OF != WK_GRAD_V)
-            matrix_dots<T, D>(o2, room + M::others * M::pitch, a.dv, p);
-        matrix_gradients<T, D, OF, PLAIN>(a, u, owner0, at, own, theirs, s, p);
-        keep_matrix<T, D, PARTS>(s, weights);
-        matrix_add<T, D, PARTS>(weights, turned, OF == WK_GRAD_V ? a.dv : a.d, out);
-    }
-    matrix_grad_store<T, D, OF>(a, u, owner0, out);
+    i64 q0 = ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s, k0 = ((i64)u.batch * a.hk + u.head) * u.t;
+    if constexpr (room_t::makes1)
+        grad_store<T, D>(a.y, pass_t::of_q ? q0 : k0, pass.owner0, pass_t::of_q ? u.rows : u.t, a.d, (f32)a.scale, pass.out1);
+    if constexpr (room_t::makes2)
+        grad_store<T, D>(a.y2, k0, pass.owner0, u.t, a.dv, 1, pass.out2);
     barrier();
 }
 
-/* Blocks: x over units and their blocks of 64 owners; four waves each. PLAIN: no mask and no cap.
- * PARTS: of the weights, see keep_matrix. */
-template <class T, int D, int OF, int PLAIN, int PARTS> DEVICE void attn_matrix_grad(const attn_args &a)
+/* Blocks: x over units and their blocks of owners. PLAIN: no mask and no cap. PARTS: of the weights, see own_operand. */
+template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> DEVICE void attn_matrix_grad(const attn_args &a)
 {
     for (u32 id = block_id(); id < (u32)a.blocks * (u32)a.units; id += grid_blocks()) {
         unit u;
         if (find_unit(a, id, &u))
-            matrix_grad_block<T, D, OF, PLAIN, PARTS>(a, u);
+            grad_block<T, D, N, WAVES, OF, PLAIN, PARTS>(a, u);
     }
 }

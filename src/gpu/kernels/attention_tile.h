@@ -1,9 +1,10 @@
 /* attention_tile.h: what attention and its gradients share: units, rows, scores and the two products on tiles.
  *
- * A block owns WK_ATTN_ROWS rows ("owners") and goes through the rows of the other side ("others") a tile at a time. The
+ * A block owns some rows ("owners"; attn_args has how many) and goes through the rows of the other side ("others") a tile at a time. The
  * dot products of a tile (over the width of a head) become weights in shared memory; these then sum rows of a third
  * matrix into the owners' results. In the forward and for dq owners are queries and others keys; for dk and dv it is
- * the other way round. A thread has 4 owners: 4 (t / 16) and the three after it. */
+ * the other way round. Without matrix units there are WK_ATTN_ROWS owners, four to a thread: 4 (t / 16) and the three
+ * after it. */
 #ifndef WK_KERNELS_ATTENTION_TILE_H
 #define WK_KERNELS_ATTENTION_TILE_H
 
@@ -32,7 +33,7 @@ DEVICE i64 sequence_at(const void *data, i64 i, i64 stride, bool is_signed, i64 
     return wide < 0 ? 0 : wide > total ? total : wide; /* bad ones are reported elsewhere */
 }
 
-/* Tile `tile` of a head of all sequences: sequence j has those from its first row's number / WK_ATTN_ROWS + j on, which
+/* Tile `tile` of a head of all sequences: sequence j has those from its first row's number / owners + j on, which
  * is enough for each and needs no list. */
 DEVICE bool find_sequence(const attn_args &a, i64 tile, unit *u)
 {
@@ -40,7 +41,7 @@ DEVICE bool find_sequence(const attn_args &a, i64 tile, unit *u)
     i64 lo = 0, hi = a.batch;
     while (hi - lo > 1) {
         i64 mid = (lo + hi) / 2;
-        i64 from = sequence_at(q.q, mid, q.q_stride, q.q_signed, q.q_total) * a.group / WK_ATTN_ROWS + mid;
+        i64 from = sequence_at(q.q, mid, q.q_stride, q.q_signed, q.q_total) * a.group / a.owners + mid;
         if (from <= tile)
             lo = mid;
         else
@@ -50,7 +51,7 @@ DEVICE bool find_sequence(const attn_args &a, i64 tile, unit *u)
     u->k0 = sequence_at(q.k, lo, q.k_stride, q.k_signed, q.k_total);
     i64 s = sequence_at(q.q, lo + 1, q.q_stride, q.q_signed, q.q_total) - u->q0;
     i64 t = sequence_at(q.k, lo + 1, q.k_stride, q.k_signed, q.k_total) - u->k0;
-    i64 first = (tile - (u->q0 * a.group / WK_ATTN_ROWS + lo)) * WK_ATTN_ROWS;
+    i64 first = (tile - (u->q0 * a.group / a.owners + lo)) * a.owners;
     u->s = s > 0 ? (u32)s : 0;
     u->t = t > 0 ? (u32)t : 0;
     u->rows = u->s * a.group;
@@ -75,7 +76,7 @@ DEVICE bool find_unit(const attn_args &a, u32 id, unit *u)
     u->s = (u32)a.s;
     u->t = (u32)a.t;
     u->rows = u->s * (u32)a.group;
-    u->first = block * WK_ATTN_ROWS;
+    u->first = block * a.owners;
     return true;
 }
 
@@ -171,7 +172,7 @@ DEVICE bool meet(const attn_args &a, const unit &u, u32 row, int others)
 {
     int lo, hi;
     keys_of_rows(a, u, row, row + others - 1, &lo, &hi);
-    return hi > (int)u.first && lo < (int)u.first + WK_ATTN_ROWS;
+    return hi > (int)u.first && lo < (int)u.first + a.owners;
 }
 
 /* ---- scores ---- */
@@ -185,6 +186,15 @@ template <class T> DEVICE acc<T> mask_at(const attn_args &a, i64 at)
     return get(((const T *)a.mask.data)[at]);
 }
 
+/* tanh. For the 16-bit types it is as good as their scores, and an eighth of the instructions. */
+template <class T> DEVICE acc<T> capped(acc<T> x)
+{
+    if constexpr (sizeof(T) == 2)
+        return 1 - 2 * m_recip(1 + m_exp_fast(2 * x));
+    else
+        return m_tanh(x);
+}
+
 /* A product q . k becomes a score: scaled, capped, masked, limited. slope: the cap's derivative. */
 template <class T>
 DEVICE acc<T> score_of(const attn_args &a, const query &q, int key, acc<T> dot, acc<T> *slope)
@@ -193,7 +203,7 @@ DEVICE acc<T> score_of(const attn_args &a, const query &q, int key, acc<T> dot, 
     A cap = (A)a.softcap;
     dot *= (A)a.scale;
     if (cap > 0) {
-        dot = m_tanh(dot / cap);
+        dot = capped<T>(dot / cap);
         *slope = 1 - dot * dot;
         dot *= cap;
     }

@@ -70,3 +70,8 @@ struct f_where_db {
     template <class T0, class T1> using real = acc<T1>;
     template <class R> static MEMBER R run(i64 cond, R dy, const numbers<R> &) { return cond ? 0 : dy; }
 };
+
+#undef MAP
+#undef GRAD
+#undef GRAD_OF
+#undef COMPARE

@@ -37,6 +37,13 @@ typedef struct {
     i64 group; /* from one group's channels to the next's */
 } conv_view;
 
+/* What results end with: + z, times slope below 0, held between lo and hi. */
+typedef struct {
+    const void *z; /* as the result, packed; or NULL */
+    double slope, lo, hi;
+    i32 some; /* 0: nothing of it */
+} conv_end;
+
 typedef struct {
     conv_view b;             /* what is gathered */
     conv_view a;             /* weights (packed; only p and group count), or the map where weights are made */
@@ -54,6 +61,7 @@ typedef struct {
     conv_space space;
     const conv_space *spaces; /* by phases */
     i32 kernel[3];            /* for phases */
+    conv_end end;
 } conv_args;
 
 typedef struct {
@@ -76,6 +84,7 @@ typedef struct {
     i64 total;
     i32 splits;
     wk_divisor pixels, channels; /* of the result, for the bias */
+    conv_end end;
 } conv_sum_args;
 
 #endif

@@ -1,5 +1,5 @@
 /* conv.hip: convolutions as products of tiles, one operand gathered on the way into shared memory. */
-#include "conv.h"
+#include "conv_end.h"
 #include "device.h"
 
 /* Tiles of BM x BN, in steps of BK; a thread of 256 makes TM x TN of it, in groups of 4 x 4. */
@@ -291,7 +291,10 @@ DEVICE void store_tile(const conv_args &a, const conv_space &s, u32 group, u32 m
             }
             if (DIR != CONV_WEIGHT && a.bias)
                 v += get(((const T *)a.bias)[group * a.m + row]);
-            ((T *)a.out)[to] = put<T>(v);
+            if (DIR == CONV_MAP)
+                put_result<T>(a.end, a.out, to, v);
+            else
+                ((T *)a.out)[to] = put<T>(v);
         }
     }
 }
@@ -358,6 +361,6 @@ template <class T> DEVICE void conv_sum(const conv_sum_args &a)
             u32 row = divide((u32)i, a.pixels), channel = row - divide(row, a.channels) * a.channels.d;
             v += get(((const T *)a.bias)[channel]);
         }
-        ((T *)a.out)[i] = put<T>(v);
+        put_result<T>(a.end, a.out, i, v);
     }
 }

@@ -25,6 +25,7 @@ typedef struct {
     wk_divisor strips;     /* of one depth */
     i32 rows;
     i32 turned; /* taps in the opposite order */
+    conv_end end;
 } depth_args;
 
 /* Sums over the pixels of all images, a block (and a part of the pixels) for each channel of the map. */

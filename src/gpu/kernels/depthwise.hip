@@ -1,4 +1,5 @@
 /* depthwise.hip: convolutions with one image channel a group, their gradients, and the gradient of a bias. */
+#include "conv_end.h"
 #include "depthwise.h"
 #include "planes.hip"
 
@@ -51,7 +52,7 @@ template <class T> DEVICE void depth_map(const depth_args &a)
                     }
                 }
             }
-            ((T *)a.out)[at.out] = put<T>(sum + bias);
+            put_result<T>(a.end, a.out, at.out, sum + bias);
         }
     }
 }
@@ -93,7 +94,7 @@ template <class T, int STEP> DEVICE void depth_3x3(const depth_args &a)
         UNROLL
         for (int o = 0; o < ROWS; o++) {
             if (at.h + o < at.end)
-                ((T *)a.out)[at.out + (i64)o * w.out] = put<T>(sum[o]);
+                put_result<T>(a.end, a.out, at.out + (i64)o * w.out, sum[o]);
         }
     }
 }
@@ -133,7 +134,7 @@ template <class T> DEVICE void depth_image(const depth_args &a)
                     }
                 }
             }
-            ((T *)a.out)[at.out] = put<T>(sum + bias);
+            put_result<T>(a.end, a.out, at.out, sum + bias);
         }
     }
 }

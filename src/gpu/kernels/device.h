@@ -34,6 +34,12 @@
 #define PARAM(type) const __grid_constant__ type
 #define RESTRICT __restrict__
 #endif
+/* Shared memory that may be more than a kernel can ask for by itself: on NVIDIA it comes with the launch. */
+#ifdef WK_AMD
+#define ROOM(name, bytes) SHARED alignas(16) unsigned char name[bytes]
+#else
+#define ROOM(name, bytes) extern SHARED __align__(1024) unsigned char name[]
+#endif
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
 #define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
@@ -110,7 +116,10 @@ DEVICE u32 atomic_next_of_all(u32 *p)
     return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 /* Adds one to a counter of the block; the count before. */
-DEVICE u32 atomic_next(u32 *p) { return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP); }
+DEVICE u32 atomic_next(u32 *p)
+{
+    return __hip_atomic_fetch_add(p, 1u, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
 #else
 DEVICE u32 thread_id() { return threadIdx.x; }
 DEVICE u32 block_id() { return blockIdx.x; }
@@ -134,6 +143,28 @@ DEVICE u32 atomic_next_of_all(u32 *p) { return atomicAdd(p, 1u); }
 DEVICE u32 atomic_next(u32 *p) { return atomicAdd(p, 1u); }
 #endif
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
+
+#ifdef WK_NVIDIA
+DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
+/* 16 bytes to shared memory that no register sees; zeros where `there` does not hold. */
+DEVICE void copy_async(void *shared, const void *from, bool there)
+{
+    asm volatile(
+        "{.reg .pred none; setp.eq.u32 none, %2, 0;\ncp.async.cg.shared.global [%0], [%1], 16, none;}" ::"r"(
+            shared_address(shared)),
+        "l"(from), "r"((u32)there)
+        : "memory");
+}
+/* The thread's copies are there; a barrier tells the others. */
+DEVICE void copies_wait()
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#if __CUDA_ARCH__ >= 900 /* also for products that read shared memory themselves */
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+#endif
+
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
 DEVICE i64 global_threads() { return (i64)grid_blocks() * block_size(); }
 
@@ -451,6 +482,12 @@ template <> MEMBER f32 lowest<f32>() { return bit_cast<f32>(0xFF7FFFFFu); }
 template <> MEMBER f64 lowest<f64>() { return bit_cast<f64>(0xFFEFFFFFFFFFFFFFull); }
 template <class A> DEVICE A lesser(A a, A b) { return b < a ? b : a; }
 template <class A> DEVICE A greater(A a, A b) { return b > a ? b : a; }
+/* The other one, where one is a NaN; one instruction. */
+#ifdef WK_AMD
+DEVICE f32 max_number(f32 a, f32 b) { return __builtin_fmaxf(a, b); }
+#else
+DEVICE f32 max_number(f32 a, f32 b) { return fmaxf(a, b); }
+#endif
 /* A NaN among the two is the result. */
 template <class A> DEVICE A min_nan(A a, A b) { return a != a || a < b ? a : b; }
 template <class A> DEVICE A max_nan(A a, A b) { return a != a || a > b ? a : b; }
@@ -484,6 +521,17 @@ DEVICE f32 m_recip(f32 x)
 /* 2 to the x by the hardware's own instruction: good to two places in the last, where x is; 0 for what is below the least
  * normal number. */
 DEVICE f32 m_exp2_fast(f32 x)
+{
+#ifdef WK_AMD
+    return __builtin_amdgcn_exp2f(x);
+#else
+    f32 y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+#endif
+}
+/* The same where a result below the normal numbers may be 0. */
+DEVICE f32 m_exp2_flush(f32 x)
 {
 #ifdef WK_AMD
     return __builtin_amdgcn_exp2f(x);
@@ -529,6 +577,9 @@ struct op_sum {
 };
 struct op_max {
     template <class A> static MEMBER A run(A a, A b) { return max_nan(a, b); }
+};
+struct op_max_number {
+    static MEMBER f32 run(f32 a, f32 b) { return max_number(a, b); }
 };
 struct op_min {
     template <class A> static MEMBER A run(A a, A b) { return min_nan(a, b); }

@@ -12,6 +12,7 @@ typedef struct {
     const void *top, *z; /* of the rows: the largest x, 1 / the sum of exp(x - top); NULL for nll_loss */
     void *y;             /* losses of the rows: elements, or NULL */
     double *losses;      /* the same as parts of a sum, or NULL */
+    void *lse;           /* log(sum(exp(x))) of the rows, in the compute type, or NULL */
     void *dx;            /* packed, or NULL */
     i64 *count;          /* targets that are no padding, or NULL where the gradient is not divided by it */
     i64 rows, classes;

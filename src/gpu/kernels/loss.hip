@@ -57,13 +57,17 @@ template <class T, class I> DEVICE void class_rows(const class_args &a)
     for (i64 row = global_thread(); row < a.rows; row += global_threads()) {
         i64 target = (i64)((const I *)a.targets)[row * a.target];
         f64 loss = 0;
+        A lse = 0;
         if (target != a.padding && index_ok(a.report, target, a.classes)) {
             A x = get(((const T *)a.x)[row * a.row + target * a.column]);
             loss = a.top ? (f64)(((const A *)a.top)[row] - x) - (f64)m_log(((const A *)a.z)[row]) : -(f64)x;
+            lse = a.top ? ((const A *)a.top)[row] - m_log(((const A *)a.z)[row]) : 0;
             if (a.dx && !a.top)
                 ((T *)a.dx)[row * a.classes + target] = put<T>(-gradient_scale<A>(a));
         }
         put_loss<T>(a, row, loss);
+        if (a.lse)
+            ((A *)a.lse)[row] = lse;
     }
 }
 
@@ -106,8 +110,11 @@ template <class T, class I, int VEC> DEVICE void class_stream(const class_args &
             line_sum_exp<VEC, THREADS>(x, steps, true, &top, &sum);
         else if (target != a.padding && thread_id() == 0)
             index_ok(a.report, target, a.classes);
-        if (thread_id() == 0)
+        if (thread_id() == 0) {
             put_loss<T>(a, row, used ? (f64)(top - get(x[target])) + (f64)m_log(sum) : 0);
+            if (a.lse)
+                ((A *)a.lse)[row] = used ? top + m_log(sum) : 0;
+        }
         A part = used ? scale / sum : 0;
         for (u32 at = thread_id(); a.dx && at < steps; at += ahead * THREADS) {
             fetch_line<VEC, ahead>(v, x, at, THREADS, used ? steps : 0, (A)0);

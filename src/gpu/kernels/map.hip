@@ -1,4 +1,7 @@
 /* map.hip: the one elementwise loop: y = F(x0, x1, x2) for packed, constant and strided inputs of any dtype. */
+#ifndef WK_KERNELS_MAP_HIP
+#define WK_KERNELS_MAP_HIP
+
 #include "device.h"
 #include "map.h"
 
@@ -6,6 +9,7 @@
 template <class R> struct numbers {
     R a, b, c;
     const wk_report *report;
+    MEMBER numbers(R a_, R b_, R c_) : a(a_), b(b_), c(c_), report(nullptr) {}
     MEMBER numbers(const map_args &m) : a((R)m.f[0]), b((R)m.f[1]), c((R)m.f[2]), report(&m.report) {}
 };
 template <> MEMBER numbers<i64>::numbers(const map_args &m) : a(m.n[0]), b(m.n[1]), c(m.n[2]), report(&m.report) {}
@@ -65,7 +69,7 @@ DEVICE void map_packed(const map_args &a)
 }
 
 /* Where element `at` of the output lies in each input. */
-template <int INPUTS, int WIDE> DEVICE void locate(const map_args &a, i64 at, i64 *where)
+template <int INPUTS, int WIDE, class ARGS> DEVICE void locate(const ARGS &a, i64 at, i64 *where)
 {
     u32 small = (u32)at;
     UNROLL
@@ -120,3 +124,5 @@ DEVICE void map(const map_args &a)
     else
         map_strided<F, TO, T0, T1, T2, INPUTS, VEC, MODE == 2>(a);
 }
+
+#endif

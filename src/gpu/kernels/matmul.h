@@ -23,13 +23,14 @@ typedef struct {
     i32 read;
 } matmul_operand;
 
-/* c [m, n] = act(a [m, k] . b [n, k]^T + bias), for every product of the batch. */
+/* c [m, n] = act(a [m, k] . b [n, k]^T + bias + z), for every product of the batch. */
 typedef struct {
     matmul_operand a, b;
     void *c;
     i64 c_row, c_col, c_step[WK_DIMS], c_split;
     const void *bias; /* of c's dtype, or NULL */
     i64 bias_row, bias_col;
+    const void *z; /* added too: lies as c does; or NULL */
     i64 m, n, k;
     i64 split_k; /* the steps of one split; a multiple of WK_TILE_K */
     i32 splits;
@@ -47,6 +48,7 @@ typedef struct {
     i64 c_row, c_col, c_step[WK_DIMS];
     const void *bias;
     i64 bias_row, bias_col;
+    const void *z;
     i64 n, rows, count; /* count = batch * m * n */
     i32 m, splits, act, batch_rank;
     wk_divisor batch_size[WK_DIMS];

@@ -27,7 +27,10 @@ template <class TO, class A> DEVICE void finish(const matmul_args &g, i64 at, i6
 {
     if (g.bias)
         v += get(((const TO *)g.bias)[row * g.bias_row + col * g.bias_col]);
-    ((TO *)g.c)[at + row * g.c_row + col * g.c_col] = put<TO>(activate(g.act, v));
+    at += row * g.c_row + col * g.c_col;
+    if (g.z)
+        v += get(((const TO *)g.z)[at]);
+    ((TO *)g.c)[at] = put<TO>(activate(g.act, v));
 }
 
 /* ---- tiles ---- */
@@ -249,7 +252,9 @@ template <class A, class TO> DEVICE void matmul_finish(const matmul_finish_args 
             sum += p[s * g.count];
         if (g.bias)
             sum += get(((const TO *)g.bias)[row * g.bias_row + col * g.bias_col]);
-        i64 at = batch_offset(g.batch_size, g.batch_rank, g.c_step, (u32)batch);
-        ((TO *)g.c)[at + row * g.c_row + col * g.c_col] = put<TO>(activate(g.act, sum));
+        i64 at = batch_offset(g.batch_size, g.batch_rank, g.c_step, (u32)batch) + row * g.c_row + col * g.c_col;
+        if (g.z)
+            sum += get(((const TO *)g.z)[at]);
+        ((TO *)g.c)[at] = put<TO>(activate(g.act, sum));
     }
 }

@@ -78,6 +78,24 @@ template <class T> DEVICE fragment<T> mma_load(const T *p, int pitch)
     return f;
 }
 
+#ifdef WK_NVIDIA
+/* Four pieces of 8 x 8 in shared memory; lane i has the address of row i % 8 of piece i / 8. Turned: columns of them. */
+DEVICE void matrix_load(u32 *w, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+DEVICE void matrix_load_turned(u32 *w, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+#endif
+
 /* ---- products ---- */
 
 #if defined(WK_NVIDIA)

@@ -10,8 +10,10 @@
 typedef struct {
     const void *x, *dy;        /* samples x_step and dy_step elements apart, each packed */
     const void *weight, *bias; /* one for every channel of all groups; NULL: 1 and 0 */
-    void *y;                   /* packed; dx in a gradient, NULL: not wanted */
-    void *parts;               /* gradient: [2][n_parts][groups * n], shares of dweight and dbias; or NULL */
+    const void *z; /* added to x first, samples dy_step elements apart; only where kernels are made for it */
+    void *y;       /* packed; dx in a gradient, NULL: not wanted */
+    void *sum;     /* x + z, packed, or NULL */
+    void *parts;   /* gradient: [2][n_parts][groups * n], shares of dweight and dbias; or NULL */
     i64 samples, rows, x_step, dy_step, n_parts;
     i32 groups, n, channels; /* channels: of a row, each of n / channels elements */
     i32 whole;               /* no pack has elements of two channels */
@@ -45,6 +47,9 @@ typedef struct {
     i32 centred; /* 0: deviations from 0 */
     i32 small;   /* planes and places are below 2^30 */
     double eps;
+    /* batch_norm_act: y ends with + dy (a residual), times slope below 0, held between lo and hi. */
+    i32 ends;
+    double slope, lo, hi;
 } norm_planes_args;
 
 /* Sums of [rows, columns] down the columns. */

@@ -49,6 +49,34 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
                 v[p][e] = get(raw[p].v[e]);
         }
     }
+    /* The sum of two rows: both are on their way before the first is looked at. */
+    MEMBER void fetch_sum(const T *x, const T *z)
+    {
+        pack<T, VEC> raw[PACKS], more[PACKS];
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            raw[p] = load_once<VEC>(x + (index(p) < n ? index(p) : 0));
+            more[p] = load_once<VEC>(z + (index(p) < n ? index(p) : 0));
+        }
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                v[p][e] = index(p) < n ? get(raw[p].v[e]) + get(more[p].v[e]) : (acc<T>)0;
+        }
+    }
+    MEMBER void keep(T *to) const
+    {
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            pack<T, VEC> out;
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                out.v[e] = put<T>(v[p][e]);
+            if (index(p) < n)
+                store<VEC>(to + index(p), out);
+        }
+    }
 };
 
 /* How a row is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
@@ -72,7 +100,7 @@ template <class T> using wide = typename sum_of<T>::type;
  * from the row's first one in the wider type: no large mean and no outlier costs accuracy. sums: two of the row, of what
  * the thread has. */
 template <class T, int VEC, int PACKS, int LANES>
-DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, const T *x, wide<T> *sums)
+DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, acc<T> start, wide<T> *sums)
 {
     typedef acc<T> R;
     typedef wide<T> W;
@@ -93,7 +121,7 @@ DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, const
     sums[0] = s;
     sums[1] = q;
     if (centred) {
-        W off = (W)own - (W)get(*x);
+        W off = (W)own - (W)start;
         sums[0] += k * off;
         sums[1] += off * (2 * (W)s + k * off);
     }
@@ -101,27 +129,27 @@ DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, const
 
 /* How a row is normalised, from its sums. */
 template <class T>
-DEVICE row_stats<acc<T>> stats_from(const norm_rows_args &a, bool centred, const T *x, const wide<T> *sums)
+DEVICE row_stats<acc<T>> stats_from(const norm_rows_args &a, bool centred, acc<T> start, const wide<T> *sums)
 {
     typedef acc<T> R;
     typedef wide<T> W;
     W inverse_n = (W)a.inverse_n;
     if (!centred)
         return {0, 1 / m_sqrt((R)(sums[1] * inverse_n) + (R)a.eps), 0};
-    W mean = (W)get(*x) + sums[0] * inverse_n;
+    W mean = (W)start + sums[0] * inverse_n;
     R var = (R)((sums[1] - sums[0] * sums[0] * inverse_n) * inverse_n);
     R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
     return {rounded, scale, (R)(rounded - mean) * scale};
 }
 
 template <class T, int VEC, int PACKS, int LANES>
-DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r, const T *x,
-                                  wide<T> *room)
+DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r,
+                                  acc<T> start, wide<T> *room)
 {
     wide<T> sums[2];
-    sum_row(a.centred, r, x, sums);
+    sum_row(a.centred, r, start, sums);
     row_sums<LANES, 2>(sums, room);
-    return stats_from(a, a.centred, x, sums);
+    return stats_from<T>(a, a.centred, start, sums);
 }
 
 /* A pack of weights (or biases) for a row's elements from `at` on; SPREAD: a channel has several elements. */
@@ -170,7 +198,8 @@ DEVICE void put_pack(const acc<T> *v, const row_stats<acc<T>> &s, const acc<T> *
     store<VEC>(y, out);
 }
 
-template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_rows(const norm_rows_args &a)
+/* MODE 1: a channel has several elements; 2: of the sum of x and z. */
+template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_rows(const norm_rows_args &a)
 {
     typedef acc<T> R;
     const int THREADS = LANES > WAVE ? LANES : 256, PER = THREADS / LANES;
@@ -186,10 +215,20 @@ template <class T, int VEC, int PACKS, int LANES, int SPREAD> DEVICE void norm_r
         find_row(a, row, &sample, &group);
         const T *x = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
         T *y = (T *)a.y + row * a.n;
-        r.fetch(x);
-        row_stats<R> s = stats_of(a, r, x, room);
+        R start = get(*x);
+        if constexpr (MODE == 2) {
+            const T *z = (const T *)a.z + row * a.dy_step;
+            r.fetch_sum(x, z);
+            start += get(*z);
+        } else {
+            r.fetch(x);
+        }
+        row_stats<R> s = stats_of(a, r, start, room);
+        if (MODE == 2 && a.sum && live) /* all threads have read the row: the sum may lie in x's or z's place */
+            r.keep((T *)a.sum + row * a.n);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
+            const int SPREAD = MODE == 1;
             int at = r.index(p), first = group * a.channels;
             R w[VEC], b[VEC];
             if (at >= a.n || !live)
@@ -213,21 +252,22 @@ template <class T, int VEC, int PACKS, int LANES, int CENTRED> DEVICE void norm_
     r[0].n = r[1].n = a.n;
     for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
         i64 row = base + thread_id() / LANES * 2;
-        const T *x[2];
+        R start[2];
         wide<T> sums[4];
         row_stats<R> s[2];
         UNROLL
         for (int k = 0; k < 2; k++) {
-            x[k] = (const T *)a.x + lesser(row + k, a.rows - 1) * a.x_step;
-            r[k].fetch(x[k]);
+            const T *x = (const T *)a.x + lesser(row + k, a.rows - 1) * a.x_step;
+            start[k] = get(*x);
+            r[k].fetch(x);
         }
         UNROLL
         for (int k = 0; k < 2; k++)
-            sum_row(CENTRED, r[k], x[k], sums + 2 * k);
+            sum_row(CENTRED, r[k], start[k], sums + 2 * k);
         row_sums<LANES, 4>(sums, room);
         UNROLL
         for (int k = 0; k < 2; k++)
-            s[k] = stats_from(a, CENTRED, x[k], sums + 2 * k);
+            s[k] = stats_from<T>(a, CENTRED, start[k], sums + 2 * k);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             int at = r[0].index(p);
@@ -336,7 +376,7 @@ template <class T, int VEC, int PACKS, int LANES> DEVICE void norm_rows_grad(con
         const T *from = (const T *)a.x + sample * a.x_step + (i64)group * a.n;
         x.fetch(from);
         dy.fetch((const T *)a.dy + sample * a.dy_step + (i64)group * a.n);
-        row_stats<R> s = stats_of(a, x, from, room);
+        row_stats<R> s = stats_of(a, x, get(*from), room);
         T *dx = live && a.y ? (T *)a.y + (sample * a.groups + group) * a.n : (T *)0;
         grad_row(a, x, dy, s, group * a.n, dx, room2);
         UNROLL

@@ -348,7 +348,7 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
     if (a.var) {
         R invstd = 1 / m_sqrt(((const R *)a.var)[c] + (R)a.eps);
         return {((const R *)a.mean)[c], a.scale ? ((const R *)a.scale)[c] * invstd : invstd,
-                a.shift ? ((const R *)a.shift)[c] : (R)0, 0};
+                a.shift ? ((const R *)a.shift)[c] : (R)0, 1};
     }
     pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
     return {v.v[0], v.v[1], v.v[2], v.v[3]};
@@ -380,7 +380,7 @@ struct tile_start {
 };
 
 /* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is
- * of one plane, and its elements have no weights of their own. */
+ * of one plane, and its elements have no weights of their own. By given statistics the slope is 1: dy is a residual. */
 template <class T, int VEC, int GRAD, int PLAIN>
 DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
                                const pack<T, VEC> &dy)
@@ -399,6 +399,10 @@ DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &star
             v += m.slope * w * get(dy.v[e]);
         else if (!PLAIN)
             v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
+        if (a.ends) {
+            v = v < 0 ? v * (R)a.slope : v;
+            v = v < (R)a.lo ? (R)a.lo : v > (R)a.hi ? (R)a.hi : v;
+        }
         y.v[e] = put<T>(v);
     }
     return y;

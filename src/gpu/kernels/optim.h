@@ -13,4 +13,15 @@ typedef struct {
     double root, eps;    /* sqrt(1 - beta2^step) */
 } optim_args;
 
+/* Steps of up to WK_STEPS tensors in place, cut into chunks. */
+enum { WK_STEPS = 32, WK_STEP_CHUNK = 4096 };
+typedef struct {
+    optim_args step; /* its numbers */
+    void *param[WK_STEPS], *m[WK_STEPS], *v[WK_STEPS];
+    const void *grad[WK_STEPS];
+    i64 count[WK_STEPS];
+    i64 first[WK_STEPS]; /* the number of each tensor's first chunk; those that are not there have none */
+    i64 chunks;
+} optim_list_args;
+
 #endif

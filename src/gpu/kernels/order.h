@@ -6,7 +6,7 @@
 
 enum {
     WK_ORDER_DIGITS = 256,
-    WK_ORDER_TILE = 4096, /* pairs of a block */
+    WK_ORDER_TILE = 4096,   /* pairs of a block */
     WK_ORDER_FEW = 1 << 16, /* that blocks order by themselves, each a range of the keys */
 };
 
@@ -16,7 +16,7 @@ typedef struct {
     u32 *counts; /* [digit][block]: how many of the block's keys have the digit; then where they go */
     i64 n;
     u32 blocks;
-    i32 shift;  /* of the digit in the key */
+    i32 shift; /* of the digit in the key */
     /* Few pairs: */
     u32 *mid_keys, *mid_places;
     u32 width;  /* keys of a block's range */

@@ -8,11 +8,11 @@ enum { WK_REDUCE_THREADS = 256, WK_REDUCE_STATE = 24 /* bytes the largest state 
 
 typedef struct {
     const void *x;
-    void *y, *z; /* the result, and beside it the place or the number of extremes; either may be NULL */
-    void *parts; /* states [outs][n_parts] by the strides below, where several blocks share a result */
+    void *y, *z;   /* the result, and beside it the place or the number of extremes; either may be NULL */
+    void *parts;   /* states [outs][n_parts] by the strides below, where several blocks share a result */
     u32 *counters; /* of the blocks along x: how many along y have done their part */
-    i64 outs, n; /* results; steps of each (rows: packs of elements, columns: elements) */
-    i64 chunk;   /* steps of a part */
+    i64 outs, n;   /* results; steps of each (rows: packs of elements, columns: elements) */
+    i64 chunk;     /* steps of a part */
     i64 part_out, part_next; /* strides of parts */
     i32 n_parts;
     i32 log_group; /* log2 of the threads that share a row (1 to 32, or all), or that lie along a row of columns */

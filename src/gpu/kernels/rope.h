@@ -11,11 +11,17 @@ typedef struct {
     i64 x_b, x_h, x_t;              /* strides of x */
     i64 y_b, y_h, y_t;              /* of y */
     i64 cos_b, cos_t, sin_b, sin_t; /* of the angles */
+    /* rope_qk: k, whose heads follow x's; NULL in the other ops */
+    const void *k;
+    void *k_y;
+    i64 k_b, k_h, k_t, k_y_b, k_y_h, k_y_t;
     i64 tasks;
     i32 h, t, d, r, per_row; /* per_row: threads for a row */
     wk_divisor by_per_row, by_t, by_turns;
-    i32 turns; /* heads / WK_ROPE_HEADS, rounded up */
-    i32 sign;  /* -1 turns back */
+    i32 turns;  /* heads / WK_ROPE_HEADS, rounded up; those of k behind those of x */
+    i32 k_turn; /* the first of k's */
+    i32 k_heads;
+    i32 sign; /* -1 turns back */
 } rope_args;
 
 enum { WK_ROPE_HEADS = 4 }; /* a thread's: they share the angles */

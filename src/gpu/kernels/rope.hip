@@ -21,24 +21,24 @@ DEVICE void turn(pack<T, VEC> &a, pack<T, VEC> &b, const acc<T> *c, const acc<T>
 
 /* The heads of a thread: all of them are read before the first is written. */
 template <class T, int VEC, int INTERLEAVED>
-DEVICE void turn_heads(const rope_args &a, const T *x, T *y, int heads, int i, const acc<T> *c, const acc<T> *s)
+DEVICE void turn_heads(int r, const T *x, i64 x_h, T *y, i64 y_h, int heads, int i, const acc<T> *c, const acc<T> *s)
 {
-    int first = INTERLEAVED ? 2 * i : i, second = INTERLEAVED ? 2 * i + VEC : i + a.r;
+    int first = INTERLEAVED ? 2 * i : i, second = INTERLEAVED ? 2 * i + VEC : i + r;
     pack<T, VEC> p[WK_ROPE_HEADS], q[WK_ROPE_HEADS];
     UNROLL
     for (int k = 0; k < WK_ROPE_HEADS; k++) {
         if (k >= heads)
             continue;
-        p[k] = load<VEC>(x + k * a.x_h + first);
-        q[k] = load<VEC>(x + k * a.x_h + second);
+        p[k] = load<VEC>(x + k * x_h + first);
+        q[k] = load<VEC>(x + k * x_h + second);
     }
     UNROLL
     for (int k = 0; k < WK_ROPE_HEADS; k++) {
         if (k >= heads)
             continue;
         turn<T, VEC, INTERLEAVED>(p[k], q[k], c, s);
-        store<VEC>(y + k * a.y_h + first, p[k]);
-        store<VEC>(y + k * a.y_h + second, q[k]);
+        store<VEC>(y + k * y_h + first, p[k]);
+        store<VEC>(y + k * y_h + second, q[k]);
     }
 }
 
@@ -51,9 +51,14 @@ template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a
         i64 rest2 = rest < (i64)1 << 31 ? (i64)divide((u32)rest, a.by_t) : rest / a.t;
         i64 t = rest - rest2 * a.t;
         i64 b = rest2 < (i64)1 << 31 ? (i64)divide((u32)rest2, a.by_turns) : rest2 / a.turns;
-        int h = (int)(rest2 - b * a.turns) * WK_ROPE_HEADS;
-        const T *x = (const T *)a.x + b * a.x_b + h * a.x_h + t * a.x_t;
-        T *y = (T *)a.y + b * a.y_b + h * a.y_h + t * a.y_t;
+        int turn = (int)(rest2 - b * a.turns);
+        bool keys = turn >= a.k_turn;
+        int h = (turn - (keys ? a.k_turn : 0)) * WK_ROPE_HEADS;
+        i64 x_h = keys ? a.k_h : a.x_h, y_h = keys ? a.k_y_h : a.y_h;
+        const T *x = keys ? (const T *)a.k + b * a.k_b + t * a.k_t : (const T *)a.x + b * a.x_b + t * a.x_t;
+        T *y = keys ? (T *)a.k_y + b * a.k_y_b + t * a.k_y_t : (T *)a.y + b * a.y_b + t * a.y_t;
+        x += h * x_h;
+        y += h * y_h;
         R c[VEC], s[VEC];
         if (i < a.r) {
             pack<T, VEC> cs = load<VEC>((const T *)a.cos + b * a.cos_b + t * a.cos_t + i);
@@ -64,12 +69,12 @@ template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a
                 s[e] = (R)a.sign * get(sn.v[e]);
             }
         }
-        int heads = lesser(a.h - h, (i32)WK_ROPE_HEADS);
+        int heads = lesser((keys ? a.k_heads : a.h) - h, (i32)WK_ROPE_HEADS);
         if (i < a.r) {
-            turn_heads<T, VEC, INTERLEAVED>(a, x, y, heads, i, c, s);
+            turn_heads<T, VEC, INTERLEAVED>(a.r, x, x_h, y, y_h, heads, i, c, s);
             continue;
         }
         for (int k = 0; k < heads; k++) /* behind the pairs: at i + r */
-            store<VEC>(y + k * a.y_h + i + a.r, load<VEC>(x + k * a.x_h + i + a.r));
+            store<VEC>(y + k * y_h + i + a.r, load<VEC>(x + k * x_h + i + a.r));
     }
 }

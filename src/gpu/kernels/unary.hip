@@ -140,18 +140,6 @@ GRAD(sin, dy * m_cos(x))
 MAP(cos, m_cos(x))
 GRAD(cos, -dy * m_sin(x))
 
-/* What linear ends with: bias, then the activation. */
-#define BIAS(name, act) \
-    struct name { \
-        template <class T0, class T1> using real = acc<T0>; \
-        template <class R> static MEMBER R run(R x, R bias, const numbers<R> &p) { return act; } \
-    };
-BIAS(f_bias, x + bias)
-BIAS(f_bias_relu, f_relu::run(x + bias, p))
-BIAS(f_bias_gelu, f_gelu::run(x + bias, p))
-BIAS(f_bias_gelu_erf, f_gelu_erf::run(x + bias, p))
-BIAS(f_bias_silu, f_silu::run(x + bias, p))
-
 struct f_cast {
     template <class T0, class T1> using real = f32;
     template <class A> static MEMBER A run(A x, const numbers<f32> &) { return x; }
@@ -175,3 +163,6 @@ struct f_arange_real {
     template <class T0, class T1> using real = f64;
     static MEMBER f64 run(i64 i, const numbers<f64> &p) { return p.a + (f64)i * p.b; }
 };
+
+#undef MAP
+#undef GRAD

@@ -1,0 +1,289 @@
+/* quant.c: the ops on quantised weights: few rows of x by dot products with each row of weights, many by the matrix
+ * product, which takes the weights as it packs them. */
+#include "quant.h"
+#include "core/families.h"
+#include "core/pool.h"
+#include "activation.h"
+#include "bands.h"
+#include "gemm.h"
+#include "ids.h"
+
+enum {
+    THIN_ROWS = 8,         /* of x; more go to the matrix product */
+    TASK_BYTES = 96 << 10, /* of weights in a task */
+    THIN_VALUES = 4096,    /* of x that dot products go over at a time */
+    PACK_ROWS = 16,        /* of weights that are packed together */
+};
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Quantised rows in memory. */
+typedef struct {
+    int64_t format, blocks; /* of a row */
+    const wk_qformat_info *info;
+    const uint8_t *data;
+    int64_t pitch;
+} rows;
+
+static wk_status rows_of(const wk_call *c, const wk_tensor *weight, rows *q)
+{
+    const wk_tensor *w = wk_quant_rows(weight);
+    if (!w)
+        return wk_error_status();
+    q->format = WK_PARAMS(c, wk_quant_params)->format;
+    q->info = wk_quant_info(c);
+    q->blocks = w->shape[w->rank - 1] / q->info->bytes;
+    q->data = wk_ptr(w);
+    q->pitch = w->rank == 2 ? w->strides[0] : w->shape[w->rank - 1];
+    return WK_OK;
+}
+
+/* n blocks of a row from block b on, in the compute type. */
+static void unpack(const rows *q, int64_t row, int64_t b, int64_t n, wk_compute compute, void *dst)
+{
+    const uint8_t *p = q->data + row * q->pitch + b * q->info->bytes;
+    if (compute == WK_COMPUTE_F64)
+        WK_ISA(wk_quant_unpack_f64)(q->format, p, n, dst);
+    else
+        WK_ISA(wk_quant_unpack)(q->format, p, n, dst);
+}
+
+/* ---- dequantize and qembedding ---- */
+
+typedef struct {
+    rows q;
+    wk_tensor *y;
+    const wk_tensor *ids; /* packed; NULL: row i is row i */
+    int64_t limit;
+    wk_bad_id bad;
+} unpacking;
+
+/* One row, as many blocks at a time as fit in the scratch. */
+static void unpack_row(const unpacking *u, int64_t row, char *dst, char *scratch)
+{
+    wk_compute compute = wk_dtypes[u->y->dtype].compute;
+    int64_t step = QUANT_BLOCK * 4 / u->q.info->block;
+    for (int64_t b = 0; b < u->q.blocks; b += step) {
+        int64_t n = least(step, u->q.blocks - b), count = n * u->q.info->block;
+        unpack(&u->q, row, b, n, compute, scratch);
+        WK_ISA(wk_block_store)(u->y->dtype, compute, scratch, dst, count, false);
+        dst += count * (int64_t)wk_bytes(u->y->dtype);
+    }
+}
+
+static void unpack_rows(void *ctx, int64_t begin, int64_t end, void *scratch)
+{
+    unpacking *u = ctx;
+    int64_t k = u->q.blocks * u->q.info->block, bytes = k * (int64_t)wk_bytes(u->y->dtype);
+    for (int64_t i = begin; i < end; i++) {
+        char *dst = (char *)wk_ptr(u->y) + i * bytes;
+        int64_t row = i;
+        if (u->ids)
+            row = wk_load_i64(u->ids->dtype,
+                              (const char *)wk_ptr(u->ids) + i * (int64_t)wk_bytes(u->ids->dtype));
+        if (row >= 0 && row < u->limit) {
+            unpack_row(u, row, dst, scratch);
+            continue;
+        }
+        if (row != wk_id_padding(u->ids->dtype))
+            wk_bad_id_note(&u->bad, i);
+        memset(dst, 0, (size_t)bytes);
+    }
+}
+
+static wk_status run_unpacking(unpacking *u, int64_t n)
+{
+    int64_t k = most(1, u->q.blocks * u->q.info->block);
+    return WK_ISA(wk_bands_run)(n, most(1, (1 << 15) / k), QUANT_BLOCK * 4 * sizeof(double), unpack_rows, u);
+}
+
+static wk_status run_dequantize(wk_call *c)
+{
+    int64_t n = wk_shape_count(c->in[0]->rank - 1, c->in[0]->shape);
+    unpacking u = {.y = c->out[0], .limit = n};
+    WK_TRY(rows_of(c, c->in[0], &u.q));
+    return wk_count(u.y) ? run_unpacking(&u, n) : WK_OK;
+}
+
+static wk_status run_qembedding(wk_call *c)
+{
+    unpacking u = {.y = c->out[0], .ids = wk_tensor_packed(c->in[1]), .limit = c->in[0]->shape[0]};
+    u.bad.at = INT64_MAX;
+    if (!u.ids)
+        return wk_error_status();
+    WK_TRY(rows_of(c, c->in[0], &u.q));
+    WK_TRY(run_unpacking(&u, wk_count(u.ids)));
+    return wk_bad_id_status(c, u.ids, &u.bad, u.limit);
+}
+
+/* ---- qlinear of few rows ---- */
+
+typedef struct {
+    rows q;
+    const wk_tensor *y;
+    const float *x, *bias;
+    char *groups; /* x for integer instructions; NULL: not so */
+    int64_t m, n, k;
+    wk_activation_ctx act;
+} thin;
+
+/* sums += x . weights for blocks [b, b + n) of row j; sums are ld apart. */
+static void add_floats(const thin *t, int64_t j, int64_t b, int64_t n, float *sums, int64_t ld)
+{
+    const uint8_t *blocks = t->q.data + j * t->q.pitch + b * t->q.info->bytes;
+    float part[WK_QUANT_THIN];
+    for (int64_t i = 0; i < t->m; i += WK_QUANT_THIN) {
+        int m = (int)least(WK_QUANT_THIN, t->m - i);
+        WK_ISA(wk_quant_dot)(t->q.format, blocks, n, t->x + i * t->k + b * t->q.info->block, t->k, m, part);
+        for (int r = 0; r < m; r++)
+            sums[(i + r) * ld] += part[r];
+    }
+}
+
+/* The same where x is groups of 128; what is left behind the last is done in floats. */
+static void add_integers(const thin *t, int64_t j, int64_t b, int64_t n, float *sum)
+{
+    int64_t block = t->q.info->block, first = b * block / 128, groups = (b + n) * block / 128 - first;
+    const uint8_t *blocks = t->q.data + j * t->q.pitch + b * t->q.info->bytes;
+    const char *x = t->groups + (size_t)first * WK_ISA(wk_quant_group_bytes)();
+    *sum += WK_ISA(wk_quant_dot_int)(t->q.format, blocks, groups, (const struct quant_group *)x);
+    int64_t done = groups * 128 / block;
+    if (done < n)
+        add_floats(t, j, b + done, n - done, sum, 0);
+}
+
+static void finish_row(const thin *t, int64_t i, int64_t begin, int64_t width, float *row)
+{
+    char *dst = (char *)wk_ptr(t->y) + (i * t->n + begin) * (int64_t)wk_bytes(t->y->dtype);
+    for (int64_t j = 0; j < width && t->bias; j++)
+        row[j] += t->bias[begin + j];
+    if (t->act.fn)
+        WK_ISA(wk_activation_row)(row, width, &t->act);
+    WK_ISA(wk_block_store)(t->y->dtype, WK_COMPUTE_F32, row, dst, width, false);
+}
+
+/* Columns [begin, end) of y; scratch has them for each row of x. As much of x at a time as the first-level cache takes. */
+static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
+{
+    const thin *t = ctx;
+    float *sums = scratch;
+    int64_t width = end - begin, step = THIN_VALUES / (least(t->m, WK_QUANT_THIN) * QUANT_BLOCK);
+    step = most(1, step) * QUANT_BLOCK / t->q.info->block;
+    memset(sums, 0, (size_t)(t->m * width) * sizeof *sums);
+    for (int64_t b = 0; b < t->q.blocks; b += step) {
+        int64_t n = least(step, t->q.blocks - b);
+        for (int64_t j = begin; j < end; j++) {
+            if (t->groups)
+                add_integers(t, j, b, n, &sums[j - begin]);
+            else
+                add_floats(t, j, b, n, sums + j - begin, width);
+        }
+    }
+    for (int64_t i = 0; i < t->m; i++)
+        finish_row(t, i, begin, width, sums + i * width);
+}
+
+/* Where x is one row: as integers, if these take all of its numbers. */
+static wk_status prepare_integers(thin *t)
+{
+    int64_t groups = t->k / 128, bytes = groups * (int64_t)WK_ISA(wk_quant_group_bytes)();
+    if (t->m != 1 || groups == 0 || !WK_ISA(wk_quant_has_int)())
+        return WK_OK;
+    wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
+    if (!room)
+        return wk_error_status();
+    t->groups = wk_ptr(room);
+    if (!WK_ISA(wk_quant_prepare)(t->q.format, t->x, groups, (struct quant_group *)t->groups))
+        t->groups = NULL;
+    return WK_OK;
+}
+
+static wk_status run_thin(thin *t)
+{
+    int64_t per_task = most(1, TASK_BYTES / most(1, t->q.blocks * t->q.info->bytes));
+    per_task = (per_task + 15) / 16 * 16; /* results by cache lines */
+    WK_TRY(prepare_integers(t));
+    return WK_ISA(wk_bands_run)(t->n, per_task, (size_t)(t->m * per_task) * sizeof(float), thin_columns, t);
+}
+
+/* ---- qlinear of many rows: the weights are B, transposed ---- */
+
+typedef struct {
+    rows q;
+    wk_compute compute;
+} packing;
+
+/* Rows [p, p + pn) of PACK_ROWS columns, from block b on, n blocks of which p is in the first. */
+static void pack_blocks(const packing *s, int64_t j, int64_t jn, int64_t b, int64_t n, int64_t skip,
+                        int64_t pn, char *dst, int64_t nr)
+{
+    _Alignas(64) double buffer[PACK_ROWS * QUANT_BLOCK]; /* or floats */
+    int64_t bytes = (int64_t)wk_compute_bytes(s->compute), pitch = n * s->q.info->block;
+    for (int64_t i = 0; i < jn; i++)
+        unpack(&s->q, j + i, b, n, s->compute, (char *)buffer + i * pitch * bytes);
+    WK_ISA(wk_block_transpose)((size_t)bytes, (char *)buffer + skip * bytes, pitch, dst, nr, jn, pn, false);
+}
+
+static void pack_weights(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr,
+                         void *dst)
+{
+    const packing *s = ctx;
+    int64_t bytes = (int64_t)wk_compute_bytes(s->compute), block = s->q.info->block;
+    for (int64_t p = p0; p < p0 + pn;) {
+        int64_t b = p / block, skip = p - b * block;
+        int64_t n = least(QUANT_BLOCK / block, (p0 + pn + block - 1) / block - b);
+        int64_t some = least(n * block - skip, p0 + pn - p);
+        char *to = (char *)dst + (p - p0) * nr * bytes;
+        for (int64_t j = 0; j < jn; j += PACK_ROWS)
+            pack_blocks(s, j0 + j, least(PACK_ROWS, jn - j), b, n, skip, some, to + j * bytes, nr);
+        for (int64_t i = 0; i < some && jn < nr; i++)
+            memset(to + (i * nr + jn) * bytes, 0, (size_t)((nr - jn) * bytes));
+        p += some;
+    }
+}
+
+static wk_status run_product(thin *t, const wk_tensor *x, const void *bias)
+{
+    wk_dtype dtype = t->y->dtype;
+    packing s = {t->q, wk_dtypes[dtype].compute};
+    wk_gemm_args g = {.m = t->m,
+                      .n = t->n,
+                      .k = t->k,
+                      .a = {wk_ptr(x), x->dtype, t->k, 1},
+                      .b = {NULL, x->dtype, 1, t->k},
+                      .c = {wk_ptr(t->y), dtype, t->n, 1},
+                      .pack_b = pack_weights,
+                      .pack_ctx = &s,
+                      .col_bias = bias,
+                      .act = t->act.fn ? WK_ISA(wk_activation_row) : NULL,
+                      .act_ctx = &t->act};
+    return WK_ISA(wk_gemm)(&g) ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for packing the operands");
+}
+
+static wk_status run_qlinear(wk_call *c)
+{
+    wk_compute compute = wk_dtypes[c->dtype].compute;
+    const wk_tensor *x, *bias = NULL;
+    thin t = {.y = c->out[0], .n = c->in[1]->shape[0]};
+    if (wk_count(c->out[0]) == 0)
+        return WK_OK;
+    WK_TRY(rows_of(c, c->in[1], &t.q));
+    t.k = t.q.blocks * t.q.info->block;
+    t.m = wk_count(c->out[0]) / t.n;
+    t.act.fn = WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_quant_params)->act, compute);
+    if (!(x = WK_ISA(wk_compute_copy)(c->in[0])) || (c->in[2] && !(bias = WK_ISA(wk_compute_copy)(c->in[2]))))
+        return wk_error_status();
+    if (t.m > THIN_ROWS || compute == WK_COMPUTE_F64)
+        return run_product(&t, x, bias ? wk_ptr(bias) : NULL);
+    t.x = wk_ptr(x);
+    t.bias = bias ? wk_ptr(bias) : NULL;
+    return run_thin(&t);
+}
+
+const wk_impl WK_ISA(wk_cpu_quant)[] = {
+    {"qlinear", "simd", run_qlinear, NULL, NULL},
+    {"dequantize", "simd", run_dequantize, NULL, NULL},
+    {"qembedding", "simd", run_qembedding, NULL, NULL},
+    {0},
+};

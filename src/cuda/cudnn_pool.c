@@ -1,0 +1,104 @@
+/* cudnn_pool.c: pooling by cuDNN, and the gradient of means. Planes are channels of one image. */
+#include "cudnn_plan.h"
+#include "gpu/families.h"
+#include "ops/pool.h"
+
+typedef struct {
+    wk_pool_shape s;
+    cudnnPoolingMode_t mode;
+    const wk_tensor *x, *dy;
+    wk_tensor *out; /* y or dx */
+} work;
+
+static bool is_global(const wk_call *c) { return strncmp(c->op->name, "global", 6) == 0; }
+static bool is_max(const wk_call *c) { return strstr(c->op->name, "max_pool") != NULL; }
+
+static const char *refuse(const wk_call *c)
+{
+    wk_pool_shape s;
+    const char *why = wk_cudnn_refuse(c, WK_FLOATS);
+    if (why)
+        return why;
+    if (is_max(c) && c->in[1])
+        return "cuDNN's gradient of a maximum wants y";
+    if (is_max(c) && c->want >> 1 & 1)
+        return "cuDNN's maximum has no indices";
+    if (wk_pool_shapes(c, &s) != WK_OK)
+        return "sizes";
+    return wk_pool_overhangs(&s.h) || wk_pool_overhangs(&s.w) ? "cuDNN's windows end with the padding" : NULL;
+}
+
+static void destroy(wk_cudnn_plan *p) { wk_cudnn.cudnnDestroyPoolingDescriptor(p->op); }
+
+static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
+{
+    const work *w = data;
+    const wk_pool_shape *s = &w->s;
+    int window[] = {(int)s->h.kernel, (int)s->w.kernel}, padding[] = {(int)s->h.padding, (int)s->w.padding},
+        stride[] = {(int)s->h.stride, (int)s->w.stride};
+    cudnnPoolingDescriptor_t pool = NULL;
+    (void)h;
+    wk_cudnn_packed(p, 0, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.in, s->w.in});
+    wk_cudnn_packed(p, 1, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.out, s->w.out});
+    if (!wk_cudnn_ok(p, wk_cudnn.cudnnCreatePoolingDescriptor(&pool), "the window"))
+        return;
+    p->op = pool;
+    p->destroy = destroy;
+    wk_cudnn_ok(
+        p,
+        wk_cudnn.cudnnSetPoolingNdDescriptor(pool, w->mode, CUDNN_PROPAGATE_NAN, 2, window, padding, stride),
+        "the window");
+}
+
+/* Of a mean, the gradient looks at neither x nor y; where a pointer is due, any will do. */
+static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const work *w = data;
+    cudnnTensorDescriptor_t x = p->tensor[0], y = p->tensor[1];
+    const void *one = wk_cudnn_factor(w->x->dtype, true), *zero = wk_cudnn_factor(w->x->dtype, false);
+    (void)workspace;
+    if (!w->dy)
+        return wk_cudnn.cudnnPoolingForward(h, p->op, one, x, wk_ptr(w->x), zero, y, wk_ptr(w->out));
+    return wk_cudnn.cudnnPoolingBackward(h, p->op, one, y, wk_ptr(w->dy), y, wk_ptr(w->dy), x, wk_ptr(w->x),
+                                         zero, x, wk_ptr(w->out));
+}
+
+static void fill_key(wk_cudnn_call *d, const work *w)
+{
+    wk_cudnn_key_add(d, w->mode);
+    wk_cudnn_key_add(d, w->s.planes);
+    const wk_pool_dim *dims[] = {&w->s.h, &w->s.w};
+    for (int i = 0; i < 2; i++)
+        wk_cudnn_key_shape(
+            d, 5, (int64_t[]){dims[i]->in, dims[i]->out, dims[i]->kernel, dims[i]->stride, dims[i]->padding});
+}
+
+static wk_status run(wk_call *c)
+{
+    const wk_pool_options *params = c->params;
+    bool padded = !is_global(c) && !params->exclude_pad;
+    work w = {.out = c->out[0], .x = c->in[0]};
+    WK_TRY(wk_pool_shapes(c, &w.s));
+    w.mode = is_max(c) ? CUDNN_POOLING_MAX
+             : padded  ? CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
+                       : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+    if (c->in[1])
+        w.dy = wk_tensor_packed(c->in[1]);
+    else
+        w.x = wk_tensor_packed(c->in[0]);
+    if (wk_pending())
+        return wk_error_status();
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
+    fill_key(&d, &w);
+    return wk_cudnn_run(&d);
+}
+
+#define ROWS(name) {#name, "cudnn", run, refuse, NULL}, {#name "_backward", "cudnn", run, refuse, NULL},
+
+const wk_impl wk_cuda_impls_pool[] = {
+    /* clang-format off */
+    ROWS(max_pool1d) ROWS(max_pool2d) ROWS(avg_pool1d) ROWS(avg_pool2d)
+    ROWS(global_max_pool2d) ROWS(global_avg_pool2d)
+    /* clang-format on */
+    {0},
+};

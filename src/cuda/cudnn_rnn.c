@@ -1,0 +1,344 @@
+/* cudnn_rnn.c: recurrent layers and their gradients by cuDNN.
+ *
+ * cuDNN keeps all weights in one block, in PyTorch's order of gates: they are copied there before each call. Its own
+ * reserve is no use to wick's kernels, nor theirs to it: a forward that makes one, and a gradient that was given one, are
+ * theirs.
+ *
+ * With f16 and bf16 cuDNN would round gates and states at every step. They are computed in f32, on the tensor cores: tf32
+ * holds every f16 and bf16, so that only the states lose bits, and only as factors; too many for gradients of f16. Where
+ * fast products are allowed they are left to cuDNN as they are. */
+#include "core/memory.h"
+#include "cudnn_plan.h"
+#include "gpu/families.h"
+#include "ops/rnn.h"
+#include "ops/unary.h"
+#include "wick/ops.h"
+
+typedef struct {
+    const wk_call *call;
+    const wk_rnn_options *p;
+    wk_rnn_sizes s;
+    wk_dtype dtype; /* that cuDNN sees */
+    bool backward, cores;
+    const wk_tensor *x, *h0, *c0, *dy, *dhn, *dcn;
+    const wk_tensor **weights; /* packed, of that dtype */
+    wk_tensor **dweights;
+    wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
+} work;
+
+/* Kept with the plan. The workspace is cut into parts, each of these many bytes. */
+enum { PART_WORK, PART_RESERVE, PART_WEIGHTS, PART_GRADIENTS, PARTS };
+typedef struct {
+    cudnnRNNDescriptor_t rnn;
+    cudnnDropoutDescriptor_t none;
+    cudnnRNNDataDescriptor_t x, y;
+    size_t part[PARTS];
+    size_t offset[]; /* in bytes, of each tensor of the tail */
+} layers;
+
+enum { T_STATE, T_MATRIX, T_BIAS };
+
+static const char *refuse(const wk_call *c)
+{
+    const wk_rnn_options *p = c->params;
+    if (c->in[WK_RNN_LENGTHS])
+        return "cuDNN takes lengths from the host only";
+    if (p->training && p->dropout > 0)
+        return "cuDNN's dropout draws other numbers than wick's";
+    if (wk_op_inputs(c->op) > WK_RNN_DY ? c->in[WK_RNN_RESERVE] != NULL : (c->want >> 3 & 1))
+        return "cuDNN's reserve has another order";
+    return wk_cudnn_refuse(c, WK_FLOATS);
+}
+
+/* ---- set-up ---- */
+
+static void destroy(wk_cudnn_plan *p)
+{
+    layers *l = p->op;
+    if (l->rnn)
+        wk_cudnn.cudnnDestroyRNNDescriptor(l->rnn);
+    if (l->none)
+        wk_cudnn.cudnnDestroyDropoutDescriptor(l->none);
+    if (l->x)
+        wk_cudnn.cudnnDestroyRNNDataDescriptor(l->x);
+    if (l->y)
+        wk_cudnn.cudnnDestroyRNNDataDescriptor(l->y);
+    wk_free(l);
+}
+
+static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w)
+{
+    static const cudnnRNNMode_t modes[] = {[WK_LSTM] = CUDNN_LSTM,
+                                           [WK_GRU] = CUDNN_GRU,
+                                           [WK_RNN_RELU] = CUDNN_RNN_RELU,
+                                           [WK_RNN_TANH] = CUDNN_RNN_TANH};
+    const wk_rnn_sizes *s = &w->s;
+    wk_dtype t = w->dtype;
+    cudnnMathType_t math = !w->cores     ? CUDNN_FMA_MATH
+                           : t == WK_F32 ? CUDNN_DEFAULT_MATH
+                                         : CUDNN_TENSOR_OP_MATH;
+    if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateDropoutDescriptor(&l->none), "dropout"))
+        wk_cudnn_ok(p, wk_cudnn.cudnnSetDropoutDescriptor(l->none, h, 0, NULL, 0, 0), "dropout");
+    if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDescriptor(&l->rnn), "the layers"))
+        wk_cudnn_ok(p,
+                    wk_cudnn.cudnnSetRNNDescriptor_v8(
+                        l->rnn, CUDNN_RNN_ALGO_STANDARD, modes[w->p->mode],
+                        s->per == 4 ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
+                        s->dirs == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+                        wk_cudnn_dtype(t), wk_cudnn_compute(t), math, (int32_t)s->in, (int32_t)s->hidden,
+                        (int32_t)s->hidden, (int32_t)s->layers, l->none, 0),
+                    "the layers");
+    wk_cudnn_packed(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden});
+    for (int i = T_MATRIX; i <= T_BIAS; i++)
+        wk_cudnn_ok(p, wk_cudnn.cudnnCreateTensorDescriptor(&p->tensor[i]), "a tensor");
+}
+
+static void describe_sequence(wk_cudnn_plan *p, cudnnRNNDataDescriptor_t *d, const work *w, int64_t width)
+{
+    int *lengths = wk_alloc((size_t)w->s.b * sizeof *lengths);
+    if (!lengths) {
+        wk_cudnn_ok(p, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "lengths");
+        return;
+    }
+    for (int64_t i = 0; i < w->s.b; i++)
+        lengths[i] = (int)w->s.t;
+    if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(d), "a sequence"))
+        wk_cudnn_ok(p,
+                    wk_cudnn.cudnnSetRNNDataDescriptor(*d, wk_cudnn_dtype(w->dtype),
+                                                       CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, (int)w->s.t,
+                                                       (int)w->s.b, (int)width, lengths, NULL),
+                    "a sequence");
+    wk_free(lengths);
+}
+
+/* Where each tensor lies in cuDNN's block: its gates one behind the other, which is looked at. */
+static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w)
+{
+    const wk_rnn_sizes *s = &w->s;
+    char *const base = (char *)4096; /* only counted from */
+    for (int i = 0; i < w->call->n_tail && p->status == CUDNN_STATUS_SUCCESS; i++) {
+        int layer = i / s->per, which = i % s->per; /* both directions count as layers */
+        size_t gate = (size_t)(wk_count(w->weights[i]) / s->gates) * wk_bytes(w->dtype);
+        for (int g = 0; g < s->gates; g++) {
+            int id = g + (which % 2 ? (int)s->gates : 0);
+            void *matrix = NULL, *bias = NULL;
+            if (!wk_cudnn_ok(p,
+                             wk_cudnn.cudnnGetRNNWeightParams(h, l->rnn, layer, l->part[PART_WEIGHTS], base,
+                                                              id, p->tensor[T_MATRIX], &matrix,
+                                                              p->tensor[T_BIAS], &bias),
+                             "the place of a weight"))
+                return;
+            size_t at = (size_t)((char *)(which < WK_RNN_B_IH ? matrix : bias) - base);
+            if (g == 0)
+                l->offset[i] = at;
+            else if (at != l->offset[i] + (size_t)g * gate)
+                wk_cudnn_give_up(p, "gates lie apart");
+        }
+    }
+}
+
+static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
+{
+    const work *w = data;
+    size_t bytes = sizeof(layers) + (size_t)w->call->n_tail * sizeof(size_t);
+    layers *l = wk_alloc(bytes);
+    if (!l) {
+        wk_cudnn_ok(p, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "the layers");
+        return;
+    }
+    memset(l, 0, bytes);
+    p->op = l;
+    p->destroy = destroy;
+    describe(h, p, l, w);
+    describe_sequence(p, &l->x, w, w->s.in);
+    describe_sequence(p, &l->y, w, w->s.dirs * w->s.hidden);
+    if (p->status != CUDNN_STATUS_SUCCESS)
+        return;
+    cudnnForwardMode_t mode = w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
+    wk_cudnn_ok(p,
+                wk_cudnn.cudnnGetRNNTempSpaceSizes(h, l->rnn, mode, l->x, &l->part[PART_WORK],
+                                                   &l->part[PART_RESERVE]),
+                "the size of the workspace");
+    wk_cudnn_ok(p, wk_cudnn.cudnnGetRNNWeightSpaceSize(h, l->rnn, &l->part[PART_WEIGHTS]),
+                "the size of the weights");
+    l->part[PART_GRADIENTS] = w->backward ? l->part[PART_WEIGHTS] : 0;
+    for (int i = 0; i < PARTS; i++)
+        p->workspace += (l->part[i] + 255) / 256 * 256;
+    find_offsets(h, p, l, w);
+}
+
+/* ---- running ---- */
+
+static void *at(const wk_tensor *t) { return t ? wk_ptr(t) : NULL; }
+
+/* Copies all tensors into the block, or out of it. */
+static cudnnStatus_t move_weights(const work *w, const layers *l, char *block, bool out)
+{
+    wk_gpu *g = wk_gpu_of(w->call->device);
+    void *stream = wk_gpu_stream_handle(g);
+    for (int i = 0; i < w->call->n_tail; i++) {
+        const wk_tensor *t = out ? w->dweights[i] : w->weights[i];
+        if (!t)
+            continue;
+        char *inside = block + l->offset[i], *outside = wk_ptr(t);
+        if (g->driver->copy(out ? outside : inside, out ? inside : outside,
+                            (size_t)wk_count(t) * wk_bytes(t->dtype), WK_COPY_WITHIN, stream))
+            return CUDNN_STATUS_EXECUTION_FAILED;
+    }
+    return CUDNN_STATUS_SUCCESS;
+}
+
+static cudnnStatus_t queue_gradients(cudnnHandle_t h, const wk_cudnn_plan *p, char *const part[PARTS],
+                                     const work *w)
+{
+    const layers *l = p->op;
+    wk_gpu *g = wk_gpu_of(w->call->device);
+    cudnnTensorDescriptor_t state = p->tensor[T_STATE];
+    cudnnStatus_t status = wk_cudnn.cudnnRNNBackwardData_v8(
+        h, l->rnn, NULL, l->y, at(w->y), at(w->dy), l->x, at(w->dx), state, at(w->h0), at(w->dhn), at(w->dh0),
+        state, at(w->c0), at(w->dcn), at(w->dc0), l->part[PART_WEIGHTS], part[PART_WEIGHTS],
+        l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
+    if (status != CUDNN_STATUS_SUCCESS)
+        return status;
+    /* What it finds there is added to. */
+    if (g->driver->fill(part[PART_GRADIENTS], 0, l->part[PART_GRADIENTS], wk_gpu_stream_handle(g)))
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    status = wk_cudnn.cudnnRNNBackwardWeights_v8(h, l->rnn, CUDNN_WGRAD_MODE_ADD, NULL, l->x, at(w->x), state,
+                                                 at(w->h0), l->y, at(w->y), l->part[PART_GRADIENTS],
+                                                 part[PART_GRADIENTS], l->part[PART_WORK], part[PART_WORK],
+                                                 l->part[PART_RESERVE], part[PART_RESERVE]);
+    return status == CUDNN_STATUS_SUCCESS ? move_weights(w, l, part[PART_GRADIENTS], true) : status;
+}
+
+static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const work *w = data;
+    const layers *l = p->op;
+    cudnnTensorDescriptor_t state = p->tensor[T_STATE];
+    char *part[PARTS], *next = workspace;
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = l->part[i] ? next : NULL;
+        next += (l->part[i] + 255) / 256 * 256;
+    }
+    cudnnStatus_t status = move_weights(w, l, part[PART_WEIGHTS], false);
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = wk_cudnn.cudnnRNNForward(
+            h, l->rnn, w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, NULL, l->x, at(w->x),
+            l->y, at(w->y), state, at(w->h0), at(w->hn), state, at(w->c0), at(w->cn), l->part[PART_WEIGHTS],
+            part[PART_WEIGHTS], l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE],
+            part[PART_RESERVE]);
+    return status == CUDNN_STATUS_SUCCESS && w->backward ? queue_gradients(h, p, part, w) : status;
+}
+
+/* ---- calls ---- */
+
+/* t packed, in the dtype that cuDNN sees. */
+static const wk_tensor *values(const work *w, const wk_tensor *t)
+{
+    return !t ? NULL : t->dtype == w->dtype ? wk_tensor_packed(t) : wk_cast(t, w->dtype);
+}
+
+/* Where a result goes: t itself, or a temporary in cuDNN's dtype. */
+static wk_tensor *place(const work *w, wk_tensor *t)
+{
+    return !t || t->dtype == w->dtype ? t : wk_tensor_new(w->call->device, w->dtype, t->rank, t->shape);
+}
+
+static wk_status store(const wk_tensor *from, wk_tensor *to)
+{
+    wk_cast_params p = {.dtype = to ? to->dtype : 0};
+    if (!to || from == to)
+        return WK_OK;
+    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {from}, .out = {to}});
+}
+
+/* A result of this shape that nobody asked for. */
+static wk_tensor *or_new(const work *w, wk_tensor *t, const int64_t shape[3])
+{
+    return t ? place(w, t) : wk_tensor_new(w->call->device, w->dtype, 3, shape);
+}
+
+static wk_status run_lists(work *w)
+{
+    const wk_call *c = w->call;
+    const wk_rnn_sizes *s = &w->s;
+    for (int i = 0; i < c->n_tail; i++) {
+        w->weights[i] = values(w, c->tail[i]);
+        w->dweights[i] = c->tail_out ? place(w, c->tail_out[i]) : NULL;
+    }
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    wk_cudnn_key_shape(&d, 10,
+                       (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode,
+                                   w->dtype, w->cores});
+    if (wk_pending())
+        return wk_error_status();
+    WK_TRY(wk_cudnn_run(&d));
+    for (int i = 0; i < c->n_tail; i++) {
+        if (w->dweights[i])
+            WK_TRY(store(w->dweights[i], c->tail_out[i]));
+    }
+    return WK_OK;
+}
+
+static wk_status run_work(work *w)
+{
+    size_t n = (size_t)w->call->n_tail + 1;
+    w->weights = wk_alloc(n * sizeof *w->weights);
+    w->dweights = wk_alloc(n * sizeof *w->dweights);
+    wk_status status =
+        w->weights && w->dweights ? run_lists(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
+    wk_free(w->weights);
+    wk_free(w->dweights);
+    return status;
+}
+
+static void start(wk_call *c, work *w, bool backward)
+{
+    bool half = wk_bytes(c->dtype) == 2, fast = wk_matmul_precision() == WK_PRECISION_FAST;
+    bool coarse = c->dtype == WK_BF16 || (c->dtype == WK_F16 && !backward);
+    *w = (work){.call = c,
+                .p = c->params,
+                .s = wk_rnn_sizes_of(c),
+                .dtype = half && !fast ? WK_F32 : c->dtype,
+                .backward = backward,
+                .cores = coarse || (fast && c->dtype != WK_F64)};
+    w->x = values(w, c->in[WK_RNN_X]);
+    w->h0 = values(w, c->in[WK_RNN_H0]);
+    w->c0 = w->p->mode == WK_LSTM ? values(w, c->in[WK_RNN_C0]) : NULL;
+}
+
+static wk_status run(wk_call *c)
+{
+    work w;
+    start(c, &w, false);
+    w.y = or_new(&w, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
+    w.hn = place(&w, c->out[1]);
+    w.cn = place(&w, c->out[2]);
+    WK_TRY(run_work(&w));
+    WK_TRY(store(w.y, c->out[0]));
+    WK_TRY(store(w.hn, c->out[1]));
+    return store(w.cn, c->out[2]);
+}
+
+static wk_status run_backward(wk_call *c)
+{
+    work w;
+    start(c, &w, true);
+    w.y = or_new(&w, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
+    w.dy = values(&w, c->in[WK_RNN_DY]);
+    w.dhn = values(&w, c->in[WK_RNN_DHN]);
+    w.dcn = values(&w, c->in[WK_RNN_DCN]);
+    w.dx = or_new(&w, c->out[0], c->in[WK_RNN_X]->shape);
+    w.dh0 = place(&w, c->out[1]);
+    w.dc0 = place(&w, c->out[2]);
+    WK_TRY(run_work(&w));
+    WK_TRY(store(w.dx, c->out[0]));
+    WK_TRY(store(w.dh0, c->out[1]));
+    return store(w.dc0, c->out[2]);
+}
+
+const wk_impl wk_cuda_impls_rnn[] = {
+    {"rnn", "cudnn", run, refuse, NULL},
+    {"rnn_backward", "cudnn", run_backward, refuse, NULL},
+    {0},
+};

@@ -1,0 +1,271 @@
+/* attention_decode.hip: attention of f16 or bf16 of up to 16 rows over many keys (decoding) on matrix units, at the speed of
+ * memory: every wave reads keys and values of its own, once for all rows of the unit, straight into operands. The order
+ * of a sum's terms and of columns is free, so that a lane's 16 bytes are operands of several products. */
+#include "attention_matrix.h"
+
+/* 32 columns of 16 rows as the operands of two products: the same order for queries and keys. left: columns that the
+ * lane's row has from its part on; left8: those of the row eight further, where a lane has two. */
+template <class T> DEVICE void row_operands(const T *row, i64 eight_rows, int left, int left8, fragment<T> *f)
+{
+#if defined(WK_NVIDIA)
+    pack<u32, 4> x = {}, y = {};
+    if (left > 0)
+        x = load_once<4>((const u32 *)row);
+    if (left8 > 0)
+        y = load_once<4>((const u32 *)(row + eight_rows));
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        f[i / 2].w[i % 2 * 2] = x.v[i];
+        f[i / 2].w[i % 2 * 2 + 1] = y.v[i];
+    }
+#else
+    const int EACH = MMA_WORDS; /* of the words that a lane reads at once: 2 or all 4 */
+    UNROLL
+    for (int i = 0; i < 2; i += 4 / EACH) {
+        pack<u32, 4> x = {};
+        if (left > i * 16)
+            x = load_once<4>((const u32 *)(row + i * 16));
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            f[i + j / EACH].w[j % EACH] = x.v[j];
+    }
+#endif
+}
+/* Where a lane's part of them begins. */
+#ifdef WK_NVIDIA
+DEVICE int part_row() { return lane_id() / 4; }
+DEVICE int part_col() { return lane_id() % 4 * 8; }
+#else
+DEVICE int part_row() { return lane_id() % 16; }
+DEVICE int part_col() { return lane_id() / 16 * 8; }
+#endif
+
+/* Values: a lane reads eight columns of some keys, which make the operands of COLS / 16 products, each of 16 columns out of
+ * COLS. */
+#ifdef WK_NVIDIA
+enum { MIX_COLS = 64, MIX_KEYS = 4 };
+DEVICE int mix_key(int i) { return lane_id() % 4 * 2 + i % 2 + i / 2 * 8; }
+DEVICE int mix_col() { return lane_id() / 4 * 8; }
+DEVICE int mixed_col(int j, int other) { return other % 8 * 8 + j * 2 + other / 8; } /* of product j */
+#else
+enum { MIX_COLS = 128, MIX_KEYS = MMA_WORDS * 2 };
+DEVICE int mix_key(int i) { return lane_id() / 16 * MIX_KEYS + i; }
+DEVICE int mix_col() { return lane_id() % 16 * 8; }
+DEVICE int mixed_col(int j, int other) { return other * 8 + j; }
+#endif
+const int MIXES = MIX_COLS / 16;
+
+/* Column c of two keys as a word. */
+DEVICE u32 two_keys(const pack<u32, 4> &a, const pack<u32, 4> &b, int c)
+{
+    u32 x = a.v[c / 2], y = b.v[c / 2];
+    return c % 2 ? x >> 16 | (y & 0xFFFF0000) : (x & 0xFFFF) | y << 16;
+}
+
+template <class T> DEVICE fragment<T> mix_operand(const pack<u32, 4> *v, int j)
+{
+    fragment<T> f;
+    UNROLL
+    for (int i = 0; i < MMA_WORDS; i++) {
+#ifdef WK_NVIDIA
+        f.w[i] = two_keys(v[i / 2 * 2], v[i / 2 * 2 + 1], j * 2 + i % 2);
+#else
+        f.w[i] = two_keys(v[i * 2], v[i * 2 + 1], j);
+#endif
+    }
+    return f;
+}
+
+/* One wave's rows over the keys key0 .. key0 + 15. */
+template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
+    static const int SLOTS = ROWS <= 8 ? 1 : OWN_SLOTS; /* of rows that there are */
+    static const int BLOCKS = (D + MIX_COLS - 1) / MIX_COLS;
+    fragment<T> q[D / 16];
+    f32 out[BLOCKS * MIXES][MMA_VALUES];
+    f32 top[SLOTS], sum[SLOTS], unit;
+    int lo[SLOTS], hi[SLOTS];
+
+    MEMBER void begin(const attn_args &a, const struct unit &u, int end)
+    {
+        source<T> qs = queries_of<T>(a, a.q, u);
+        const T *row = qs.row(part_row()), *row8 = SLOTS > 1 ? qs.row(part_row() + 8) : nullptr;
+        unit = PLAIN ? (f32)a.scale * LOG2E : 1;
+        UNROLL
+        for (int c = 0; c < D; c += 32)
+            row_operands<T>(row + c + part_col(), row8 - row, row ? a.d - c - part_col() : 0,
+                            row8 ? a.d - c - part_col() : 0, &q[c / 16]);
+        UNROLL
+        for (int k = 0; k < SLOTS; k++) {
+            query one = query_of(a, u, own_row(k));
+            lo[k] = one.lo;
+            hi[k] = lesser(one.hi, end);
+            top[k] = -infinity<f32>();
+            sum[k] = 0;
+        }
+        UNROLL
+        for (int c = 0; c < BLOCKS * MIXES; c++)
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++)
+                out[c][i] = 0;
+    }
+
+    /* Scores become weights. */
+    MEMBER void soften(const attn_args &a, const struct unit &u, int key0, f32 *s)
+    {
+        f32 most[SLOTS], base[SLOTS], fix[SLOTS], slope;
+        UNROLL
+        for (int k = 0; k < SLOTS; k++)
+            most[k] = top[k];
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++) {
+            int key = key0 + other_at(i), k = own_slot(i);
+            if (k >= SLOTS)
+                continue;
+            bool seen = key >= lo[k] && key < hi[k];
+            if (!PLAIN)
+                s[i] = seen ? score_of<T>(a, query_of(a, u, own_row(k)), key, s[i], &slope) * LOG2E : 0;
+            s[i] = seen ? s[i] : -infinity<f32>();
+            most[k] = max_number(most[k], s[i]);
+        }
+        UNROLL
+        for (int k = 0; k < SLOTS; k++) {
+            f32 now = own_reduce<op_max_number>(most[k]);
+            fix[k] = now != top[k] ? m_exp2_flush((top[k] - now) * unit) : 1;
+            base[k] = now == -infinity<f32>() ? 0 : now * unit;
+            top[k] = now;
+            sum[k] *= fix[k];
+        }
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++) {
+            int k = own_slot(i);
+            s[i] = k < SLOTS ? m_exp2_flush(m_fma(s[i], unit, -base[k % SLOTS])) : 0;
+            sum[k % SLOTS] += s[i];
+        }
+        if (wave_ballot(fix[0] != 1 || fix[SLOTS - 1] != 1) == 0)
+            return;
+        UNROLL
+        for (int c = 0; c < BLOCKS * MIXES; c++)
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++)
+                if (own_slot(i) < SLOTS)
+                    out[c][i] *= fix[own_slot(i) % SLOTS];
+    }
+
+    /* k, v: the lane's parts of the tile's first rows; left: keys from key0 on. */
+    MEMBER void step(const attn_args &a, const struct unit &u, int key0, int left, const T *k, const T *v)
+    {
+        fragment<T> keys[D / 16], weights[PARTS];
+        pack<u32, 4> values[BLOCKS][MIX_KEYS] = {};
+        f32 s[MMA_VALUES] = {};
+        UNROLL
+        for (int c = 0; c < D; c += 32)
+            row_operands<T>(k + c, 8 * a.k.s, part_row() < left ? a.d - c - part_col() : 0,
+                            part_row() + 8 < left ? a.d - c - part_col() : 0, &keys[c / 16]);
+        UNROLL
+        for (int b = 0; b < BLOCKS; b++)
+            UNROLL
+            for (int i = 0; i < MIX_KEYS; i++)
+                if (mix_key(i) < left && b * MIX_COLS + mix_col() < a.dv)
+                    values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+        UNROLL
+        for (int c = 0; c < D / 16; c++)
+            mma_own(q[c], keys[c], s);
+        soften(a, u, key0, s);
+        own_operand<T, PARTS>(s, weights);
+        UNROLL
+        for (int b = 0; b < BLOCKS; b++)
+            UNROLL
+            for (int j = 0; j < MIXES; j++) {
+                fragment<T> f = mix_operand<T>(values[b], j);
+                UNROLL
+                for (int p = 0; p < PARTS; p++)
+                    mma_own(weights[p], f, out[b * MIXES + j]);
+            }
+    }
+};
+
+/* What the waves of a block leave for each other. */
+template <int D, int WAVES> struct decode_room {
+    f32 top[WAVES][16], sum[WAVES][16], out[WAVES][16][D + 4];
+};
+
+template <class T, int D, int WAVES>
+DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D, WAVES> &room)
+{
+    for (u32 e = thread_id(); e < u.rows * D; e += WAVES * WAVE) {
+        u32 row = e / D, c = e % D;
+        f32 top = -infinity<f32>(), sum = 0, all = 0;
+        UNROLL
+        for (int w = 0; w < WAVES; w++)
+            top = max_number(top, room.top[w][row]);
+        UNROLL
+        for (int w = 0; w < WAVES; w++) {
+            f32 fix = top == -infinity<f32>() ? 1 : m_exp2_flush(room.top[w][row] - top);
+            sum += room.sum[w][row] * fix;
+            all += room.out[w][row][c] * fix;
+        }
+        query q = query_of(a, u, row);
+        u32 head = row / u.s, i = row - head * u.s;
+        i64 at = block_id_z() * a.rows + q.index;
+        T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
+        if (c < (u32)a.dv && a.splits > 1)
+            ((f32 *)a.part_y)[at * a.dv + c] = all;
+        else if (c < (u32)a.dv)
+            y[c] = put<T>(sum == 0 ? 0 : all / sum);
+        if (c == 0 && a.splits > 1) {
+            ((f32 *)a.part_top)[at] = top * LN2;
+            ((f32 *)a.part_sum)[at] = sum;
+        } else if (c == 0 && a.lse) {
+            ((f32 *)a.lse)[q.index] = sum == 0 ? -infinity<f32>() : top * LN2 + m_log(sum);
+        }
+    }
+}
+
+template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void decode_unit(const attn_args &a, const unit &u)
+{
+    SHARED decode_room<D, WAVES> room;
+    source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
+    decode_wave<T, D, ROWS, PLAIN, PARTS> wave;
+    int lo, hi, w = wave_id();
+    keys_of_rows(a, u, 0, u.rows - 1, &lo, &hi);
+    lo = lo > (int)block_id_z() * a.split_keys ? lo : (int)block_id_z() * a.split_keys;
+    hi = (int)lesser((i64)hi, (i64)(block_id_z() + 1) * a.split_keys);
+    wave.begin(a, u, hi);
+    const T *k = ks.base + (i64)(lo + w * 16 + part_row()) * ks.s + part_col();
+    const T *v = vs.base + (i64)(lo + w * 16 + mix_key(0)) * vs.s + mix_col();
+    for (int key0 = lo + w * 16; key0 < hi; key0 += WAVES * 16) {
+        wave.step(a, u, key0, hi - key0, k, v);
+        k += WAVES * 16 * ks.s;
+        v += WAVES * 16 * vs.s;
+    }
+    UNROLL
+    for (int k = 0; k < wave.SLOTS; k++) {
+        f32 sum = own_reduce<op_sum>(wave.sum[k]);
+        if (other_at(0) == 0) {
+            room.top[w][own_row(k)] = wave.top[k] * wave.unit;
+            room.sum[w][own_row(k)] = sum;
+        }
+    }
+    UNROLL
+    for (int c = 0; c < wave.BLOCKS * MIXES; c++)
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++) {
+            int col = c / MIXES * MIX_COLS + mixed_col(c % MIXES, other_at(i));
+            if (col < D && own_slot(i) < wave.SLOTS)
+                room.out[w][own_row(own_slot(i))][col] = wave.out[c][i];
+        }
+    barrier();
+    decode_store<T, D, WAVES>(a, u, room);
+    barrier();
+}
+
+/* Blocks: x over units of up to ROWS (8, 16) rows, z over splits of the keys; WAVES waves. Rows of k and v can be read 16 bytes at a time. PLAIN and
+ * PARTS as for attn_matrix. */
+template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void attn_decode(const attn_args &a)
+{
+    for (u32 id = block_id(); id < (u32)a.units; id += grid_blocks()) {
+        unit u;
+        find_unit(a, id, &u);
+        decode_unit<T, D, ROWS, WAVES, PLAIN, PARTS>(a, u);
+    }
+}

@@ -1,0 +1,439 @@
+/* tile.h: tiles of f16 or bf16 in shared memory, filled from rows in memory and multiplied by matrix units.
+ *
+ * A wave owns 16 rows and multiplies them with rows of tiles that all waves share ("others"). Products of owners and others
+ * stay in registers, and become the operand of the next product there. On NVIDIA owners are the rows of a product's
+ * result; on AMD they are its columns, since there the result has an operand's layout that way round. Hopper's products
+ * take shared memory, and run on while the waves go on: products_wait. */
+#ifndef WK_KERNELS_TILE_H
+#define WK_KERNELS_TILE_H
+
+#include "mma.h"
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define WK_HOPPER
+#include "wgmma.h"
+#endif
+
+/* ---- where a lane's values are: owner own_row(slot), other other_at(i) of 16 x 16 ---- */
+
+#if defined(WK_NVIDIA)
+enum { OWN_SLOTS = 2, OWN_RUN = 2 };
+DEVICE int own_slot(int i) { return i % 4 / 2; }
+DEVICE int own_row(int slot) { return mma_row(slot); }
+DEVICE int other_at(int i) { return mma_col(i); }
+template <class OP> DEVICE f32 own_reduce(f32 v) { return wave_reduce<OP, 4>(v); }
+template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c)
+{
+    mma(own, other, c);
+}
+#else
+enum { OWN_SLOTS = 1, OWN_RUN = MMA_WORDS == 8 ? 1 : MMA_VALUES }; /* OWN_RUN: values that are neighbours */
+DEVICE int own_slot(int) { return 0; }
+DEVICE int own_row(int) { return lane_id() % 16; }
+DEVICE int other_at(int i) { return mma_row(i); }
+template <class OP> DEVICE f32 own_reduce(f32 v)
+{
+    UNROLL
+    for (u32 m = 16; m < WAVE; m *= 2)
+        v = OP::run(v, shuffle_xor(v, m));
+    return v;
+}
+template <class T> DEVICE void mma_own(const fragment<T> &own, const fragment<T> &other, f32 *c)
+{
+    mma(other, own, c);
+}
+#endif
+
+/* Two values as a word; and what rounding them left out. */
+template <class T> DEVICE u32 two_of(f32 a, f32 b)
+{
+    T x = put<T>(a), y = put<T>(b);
+    return (u32)x.bits | (u32)y.bits << 16;
+}
+#ifdef WK_NVIDIA
+template <> MEMBER u32 two_of<f16>(f32 a, f32 b)
+{
+    u32 w;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(b), "f"(a));
+    return w;
+}
+template <> MEMBER u32 two_of<bf16>(f32 a, f32 b)
+{
+    u32 w;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(w) : "f"(b), "f"(a));
+    return w;
+}
+#endif
+template <class T> DEVICE f32 left_out(f32 v, u32 word, int half)
+{
+    return v - get(T{(unsigned short)(half ? word >> 16 : word)});
+}
+
+/* A lane's products as the operand of the next one, whose sum is over the others. With two parts the second is what
+ * rounding left out of the first, and together they are as good as f32. */
+template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> *f)
+{
+    u32 w[PARTS][MMA_VALUES / 2];
+    UNROLL
+    for (int j = 0; j < MMA_VALUES / 2; j++) {
+        w[0][j] = two_of<T>(v[2 * j], v[2 * j + 1]);
+        if constexpr (PARTS > 1)
+            w[1][j] = two_of<T>(left_out<T>(v[2 * j], w[0][j], 0), left_out<T>(v[2 * j + 1], w[0][j], 1));
+    }
+    UNROLL
+    for (int p = 0; p < PARTS; p++)
+        UNROLL
+    for (int j = 0; j < MMA_VALUES / 2; j++) {
+#if defined(WK_NVIDIA)
+        f[p].w[j] = w[p][j];
+#else
+        if constexpr (MMA_WORDS * 2 == MMA_VALUES) {
+            f[p].w[j] = w[p][j];
+        } else { /* the even others are in one half of the wave, the odd ones in the other; an operand has both */
+            u32 theirs = shuffle_xor(w[p][j], 16);
+            u32 even = lane_id() < 16 ? w[p][j] : theirs, odd = lane_id() < 16 ? theirs : w[p][j];
+            f[p].w[2 * j] = (even & 0xFFFF) | odd << 16;
+            f[p].w[2 * j + 1] = even >> 16 | (odd & 0xFFFF0000);
+        }
+#endif
+    }
+}
+
+/* ---- tiles ---- */
+
+/* Where an element is: blocks of 64 columns, rows of 128 bytes in which 16-byte pieces are exchanged, so that eight rows'
+ * pieces of one column lie in all banks. */
+template <int ROWS, int COLS> DEVICE int tile_at(int row, int col)
+{
+#ifdef WK_NVIDIA
+    int twist = row;
+#else
+    int twist = COLS < 64 ? row / 2 ^ row / 16 : row ^ row / 8; /* also for eight rows that are eight apart */
+#endif
+    const int PIECES = COLS < 64 ? COLS / 8 : 8;
+    return (col / 64 * ROWS + row) * (PIECES * 8) + (col / 8 ^ twist) % PIECES * 8 + col % 8;
+}
+
+/* Rows row0 .. row0 + 15, columns col0 .. col0 + 15, as an operand; both multiples of 16. */
+template <int ROWS, int COLS, class T> DEVICE fragment<T> tile_operand(const T *tile, int row0, int col0)
+{
+    fragment<T> f;
+    int lane = lane_id(), row = row0 + lane % 16;
+#if defined(WK_NVIDIA)
+    matrix_load(f.w, tile + tile_at<ROWS, COLS>(row, col0 + lane / 16 * 8));
+#else
+    const int each = MMA_WORDS * 2, piece = each < 8 ? each : 8;
+    UNROLL
+    for (int i = 0; i < each; i += piece) {
+        int col = col0 + (each == 16 ? i : lane / 16 * each);
+        pack<u32, piece / 2> part = load<piece / 2>((const u32 *)(tile + tile_at<ROWS, COLS>(row, col)));
+        UNROLL
+        for (int j = 0; j < piece / 2; j++)
+            f.w[i / 2 + j] = part.v[j];
+    }
+#endif
+    return f;
+}
+
+#ifdef WK_NVIDIA
+/* The same turned: the operand's rows are columns col0 .. col0 + 15. */
+template <int ROWS, int COLS, class T> DEVICE fragment<T> turned_operand(const T *tile, int row0, int col0)
+{
+    fragment<T> f;
+    int lane = lane_id();
+    matrix_load_turned(f.w,
+                       tile + tile_at<ROWS, COLS>(row0 + lane % 8 + lane / 16 * 8, col0 + lane / 8 % 2 * 8));
+    return f;
+}
+#endif
+
+/* ---- filling ---- */
+
+/* Eight elements of a row from column c on, zeros beyond its width; aligned: they may be read at once. */
+template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, bool aligned, int c, int width)
+{
+    pack<T, 8> v = {};
+    if (row && aligned && c + 7 < width)
+        return load<8>(row + c);
+    UNROLL
+    for (int j = 0; j < 8; j++)
+        if (row && c + j < width)
+            v.v[j] = row[(c + j) * stride];
+    return v;
+}
+
+/* Tiles of ROWS rows on their way from `from` (a source of attention_tile.h): aim says where the first begins, fetch starts
+ * the next one, land ends it. Between the two, and before others read the tile, is a barrier. On AMD it waits in
+ * registers. TURNED: the tile is wanted with its columns as rows; NVIDIA's operands are turned when they are read. */
+template <class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming {
+    static const int per_row = COLS / 8, each = (ROWS * COLS / 8 + THREADS - 1) / THREADS,
+                     step = THREADS / per_row;
+    u32 first, width;
+#ifdef WK_NVIDIA
+    u32 limit; /* rows before it are there: none, where the thread's columns lie beyond the width */
+    const T *at;
+    template <class S> MEMBER void aim(const S &from, u32 row, int columns)
+    {
+        int c = thread_id() % per_row * 8;
+        first = row;
+        width = columns;
+        limit = c < columns ? from.n : 0;
+        at = from.base + (i64)(row + thread_id() / per_row) * from.s + c;
+    }
+    template <class S> MEMBER void fetch(const S &from, T *tile)
+    {
+        int c = thread_id() % per_row * 8, row = thread_id() / per_row;
+        if (from.wide == 8 && width % 8 == 0) {
+            UNROLL
+            for (int i = 0; i < each; i++, row += step) {
+                if (each * THREADS * 8 > ROWS * COLS && row >= ROWS)
+                    break;
+                bool there = first + row < limit;
+                const T *place = from.per && there ? from.row(first + row) + c : at + i * step * from.s;
+                copy_async(tile + tile_at<ROWS, COLS>(row, c), place, there);
+            }
+        } else {
+            ROLLED
+            for (; row < ROWS; row += step)
+                store<8>(tile + tile_at<ROWS, COLS>(row, c),
+                         eight_of(from.row(first + row), from.d, false, c, (int)width));
+        }
+        first += ROWS;
+        at += ROWS * from.s;
+    }
+    MEMBER void land(T *) const {}
+    MEMBER void land_plain(T *) const {}
+#else
+    static_assert(each * THREADS * 8 == ROWS * COLS, "every thread has as much");
+    static const int keys = TURNED ? each < 4 ? each : 4 : 1; /* rows a thread has next to each other */
+    pack<T, 8> v[each];
+    MEMBER int row_of(int i) const { return (thread_id() + i / keys * THREADS) / per_row * keys + i % keys; }
+    template <class S> MEMBER void aim(const S &, u32 row, int columns)
+    {
+        first = row;
+        width = columns;
+    }
+    template <class S> MEMBER void fetch(const S &from, T *)
+    {
+        int c = thread_id() % per_row * 8;
+        UNROLL
+        for (int i = 0; i < each; i++)
+            v[i] = eight_of(from.row(first + row_of(i)), from.d, from.wide == 8, c, (int)width);
+        first += ROWS;
+    }
+    MEMBER void land_plain(T *tile) const
+    {
+        UNROLL
+        for (int i = 0; i < each; i++)
+            store<8>(tile + tile_at<ROWS, COLS>(row_of(i), (int)thread_id() % per_row * 8), v[i]);
+    }
+    MEMBER void land(T *tile) const
+    {
+        int c = thread_id() % per_row * 8;
+        if constexpr (!TURNED) {
+            land_plain(tile);
+            return;
+        }
+        UNROLL
+        for (int i = 0; i < each; i += keys)
+            UNROLL
+        for (int j = 0; j < 8; j++) {
+            pack<T, keys> some;
+            UNROLL
+            for (int k = 0; k < keys; k++)
+                some.v[k] = v[i + k].v[j];
+            store<keys>(tile + tile_at<COLS, ROWS>(c + j, row_of(i)), some);
+        }
+    }
+#endif
+};
+
+/* ---- products ---- */
+
+/* The owners' rows of a block: a tile of ROWS x D, and where there is room the wave's own as operands. */
+template <class T, int D, int ROWS> struct owners {
+#ifdef WK_HOPPER
+    static const bool resident = false, kept = true;
+#else
+    static const bool resident = WAVE == 64 || D <= (MMA_WORDS < 8 ? 128 : 64),
+                      kept = !resident; /* kept: the tile stays */
+#endif
+    fragment<T> f[resident ? D / 16 : 1];
+    const T *tile;
+    MEMBER fragment<T> load(int k) const { return tile_operand<ROWS, D>(tile, (int)wave_id() * 16, k * 16); }
+    MEMBER void take(const T *from)
+    {
+        tile = from;
+        UNROLL
+        for (int k = 0; resident && k < D / 16; k++)
+            f[k] = load(k);
+    }
+    MEMBER fragment<T> at(int k) const
+    {
+        if constexpr (resident)
+            return f[k];
+        else
+            return load(k);
+    }
+};
+
+/* s[n] = the wave's owners . others 16 n .. 16 n + 15 of a tile of N x D, over `width` columns. */
+template <class T, int D, int N, int ROWS>
+DEVICE void start_dots(const owners<T, D, ROWS> &own, const T *tile, int width, f32 (*s)[MMA_VALUES])
+{
+#ifdef WK_HOPPER
+    u64 a = wgmma_place(own.tile + wave_id() / 4 * (64 * 64), 16), b = wgmma_place(tile, 16);
+    wgmma_fence();
+    UNROLL
+    for (int k = 0; k < D / 16; k++) /* a step is 32 bytes, four steps a block of columns */
+        wgmma_dots(width_tag<N>(), T(), &s[0][0], a + k / 4 * (ROWS * 8) + k % 4 * 2,
+                   b + k / 4 * (N * 8) + k % 4 * 2, k > 0);
+    wgmma_commit();
+#else
+    UNROLL
+    for (int n = 0; n < N / 16; n++)
+        UNROLL
+    for (int i = 0; i < MMA_VALUES; i++)
+        s[n][i] = 0;
+    UNROLL
+    for (int k = 0; k < D / 16; k++) {
+        if (k * 16 >= width)
+            break;
+        fragment<T> mine = own.at(k);
+        UNROLL
+        for (int n = 0; n < N / 16; n++)
+            mma_own(mine, tile_operand<N, D>(tile, n * 16, k * 16), s[n]);
+    }
+#endif
+}
+
+/* out[c] += the wave's weights . columns 16 c .. 16 c + 15 of a tile of N x D, of which `width` matter. AMD: turned. */
+template <class T, int D, int N, int PARTS>
+DEVICE void start_add(const fragment<T> (*weights)[PARTS], const T *tile, int width, f32 (*out)[MMA_VALUES])
+{
+#ifdef WK_HOPPER
+    const int WIDE = D < 128 ? D : 128;
+    u64 b = wgmma_place(tile, N * 128);
+    wgmma_fence();
+    UNROLL
+    for (int n = 0; n < N / 16; n++)
+        UNROLL
+    for (int p = 0; p < PARTS; p++)
+        UNROLL
+    for (int c = 0; c < D; c += WIDE)
+        wgmma_add(width_tag<WIDE>(), &out[c / 16][0], weights[n][p], b + n * 128 + c / 64 * (N * 8));
+    wgmma_commit();
+#else
+    UNROLL
+    for (int n = 0; n < N / 16; n++)
+        UNROLL
+    for (int c = 0; c < D / 16; c++) {
+        if (c * 16 >= width)
+            break;
+#ifdef WK_NVIDIA
+        fragment<T> v = turned_operand<N, D>(tile, n * 16, c * 16);
+#else
+        fragment<T> v = tile_operand<D, N>(tile, c * 16, n * 16);
+#endif
+        UNROLL
+        for (int p = 0; p < PARTS; p++)
+            mma_own(weights[n][p], v, out[c]);
+    }
+#endif
+}
+
+/* What v is made of is computed before the next wait: compilers put waits first in a stretch without branches, and here
+ * one ends. v is never below zero. */
+DEVICE void products_before(f32 v)
+{
+#ifdef WK_HOPPER
+    if (v < 0)
+        asm volatile("nanosleep.u32 1;" ::: "memory");
+#endif
+}
+
+/* All but the last LEFT products started are done; c are the sums of those. */
+template <int LEFT, int N> DEVICE void products_wait(f32 (*c)[MMA_VALUES])
+{
+#ifdef WK_HOPPER
+    wgmma_wait<LEFT>();
+    UNROLL
+    for (int n = 0; n < N; n++)
+        UNROLL
+    for (int i = 0; i < MMA_VALUES; i++)
+        asm volatile("" : "+f"(c[n][i])::"memory"); /* not read before */
+#endif
+}
+
+/* Tiles that were fetched are there for every wave; nobody uses what was there before. To be called by all. */
+template <class A, class T> DEVICE void tiles_arrive(const A &a, T *to)
+{
+#ifdef WK_NVIDIA
+    copies_wait();
+#else
+    barrier();
+    a.land(to);
+#endif
+    barrier();
+}
+template <class A, class B, class T> DEVICE void tiles_arrive(const A &a, T *to_a, const B &b, T *to_b)
+{
+#ifdef WK_NVIDIA
+    copies_wait();
+#else
+    barrier();
+    a.land(to_a);
+    b.land(to_b);
+#endif
+    barrier();
+}
+
+/* A barrier in two halves: a thread that has announced its copies, and that it is done with tiles before them, goes on with
+ * something else; pass waits until all have. Elsewhere than on Hopper pass does it all. */
+struct tile_gate {
+#ifdef WK_HOPPER
+    u64 *place; /* in shared memory */
+    u32 phase;
+    MEMBER void open(u64 *p, int threads)
+    {
+        place = p;
+        phase = 0;
+        if (thread_id() == 0)
+            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads)
+                         : "memory");
+        barrier();
+    }
+    MEMBER void announce()
+    {
+        copies_wait();
+        asm volatile(
+            "{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(place))
+            : "memory");
+    }
+    template <class A, class B, class T> MEMBER void pass(const A &, T *, const B &, T *)
+    {
+        asm volatile("{.reg .pred done;\nagain: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done "
+                     "bra again;}" ::"r"(shared_address(place)),
+                     "r"(phase)
+                     : "memory");
+        phase ^= 1;
+    }
+    template <class A, class T> MEMBER void pass(const A &a, T *to) { pass(a, to, a, to); }
+    MEMBER void close()
+    {
+        barrier();
+        if (thread_id() == 0)
+            asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(place)) : "memory");
+    }
+#else
+    MEMBER void open(u64 *, int) {}
+    MEMBER void announce() {}
+    template <class A, class B, class T> MEMBER void pass(const A &a, T *to_a, const B &b, T *to_b)
+    {
+        tiles_arrive(a, to_a, b, to_b);
+    }
+    template <class A, class T> MEMBER void pass(const A &a, T *to) { tiles_arrive(a, to); }
+    MEMBER void close() { barrier(); }
+#endif
+};
+
+#endif

@@ -1,0 +1,196 @@
+/* miopen_attention.c: attention by MIOpen's problem for multi-head attention: f32, all of q, k and v of one shape. It
+ * holds the scores in memory. A causal mask goes in as a bias, which MIOpen takes away from the scores. */
+#include <math.h>
+#include "core/memory.h"
+#include "dnn.h"
+#include "gpu/blas.h"
+#include "gpu/families.h"
+#include "ops/attention.h"
+#include "wick/ops.h"
+
+enum {
+    BEYOND = 1024, /* numbers behind the bias that MIOpen's kernel reads and does not use */
+    DATA = 0,      /* descriptors of the plan */
+    STATS,
+    SCORES,
+    ONE,
+    SEED,
+};
+
+typedef struct {
+    miopenMhaDescriptor_t mha; /* MIOpen has nothing to destroy it */
+    miopenProblem_t problem;
+    miopenSolution_t solution;
+} objects;
+
+typedef struct {
+    const wk_tensor *q, *k, *v, *bias; /* bias: NULL for none */
+    wk_tensor *y, *m, *z;              /* the rows' largest scores, and one over the sums of exponentials */
+    const wk_tensor *one, *nothing;
+    wk_tensor *amax;
+    double scale;
+} work;
+
+static const char *refuse(const wk_call *c)
+{
+    const wk_sdpa_options *p = c->params;
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    if (c->in[3] || p->softcap != 0 || p->window != 0)
+        return "MIOpen's attention has no masks of the caller's, softcap or window";
+    if (!wk_shape_equal(q->rank, q->shape, k->rank, k->shape) ||
+        !wk_shape_equal(q->rank, q->shape, v->rank, v->shape))
+        return "MIOpen's attention takes q, k and v of one shape";
+    const char *why = wk_dnn_refuse(c, WK_SET(WK_F32));
+    if (!why && !wk_miopen.miopenCreateMhaProblem)
+        why = "this MIOpen has no attention";
+    return why ? why : wk_rocblas.missing(wk_gpu_of(c->device));
+}
+
+static const char *refuse_backward(const wk_call *c)
+{
+    (void)c;
+    return "MIOpen's gradient of attention uses streams that do not wait for what was queued before";
+}
+
+/* ---- arguments: which tensor is which, once for the problem and once for its run ---- */
+
+typedef struct {
+    miopenTensorArgumentId_t id;
+    int descriptor;
+    const void *buffer;
+} argument;
+
+enum { ARGUMENTS = 18 };
+
+static int list_arguments(const work *w, argument list[ARGUMENTS])
+{
+    const argument all[] = {
+        {miopenTensorMhaQ, DATA, wk_ptr(w->q)},
+        {miopenTensorMhaK, DATA, wk_ptr(w->k)},
+        {miopenTensorMhaV, DATA, wk_ptr(w->v)},
+        {miopenTensorMhaO, DATA, wk_ptr(w->y)},
+        {miopenTensorMhaM, STATS, wk_ptr(w->m)},
+        {miopenTensorMhaZInv, STATS, wk_ptr(w->z)},
+        {miopenTensorMhaDescaleQ, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaDescaleK, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaDescaleV, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaDescaleS, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaScaleS, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaScaleO, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaDropoutProbability, ONE, wk_ptr(w->nothing)},
+        {miopenTensorMhaDropoutSeed, SEED, wk_ptr(w->nothing)},
+        {miopenTensorMhaDropoutOffset, SEED, wk_ptr(w->nothing)},
+        {miopenTensorMhaAmaxO, ONE, wk_ptr(w->amax)},
+        {miopenTensorMhaAmaxS, ONE, wk_ptr(w->amax)},
+        {miopenTensorMhaBias, SCORES, w->bias ? wk_ptr(w->bias) : NULL},
+    };
+    memcpy(list, all, sizeof all);
+    return w->bias ? ARGUMENTS : ARGUMENTS - 1;
+}
+
+/* ---- set-up ---- */
+
+static miopenStatus_t destroy(wk_dnn_plan *p)
+{
+    objects *o = p->extra;
+    if (o->solution)
+        wk_miopen.miopenDestroySolution(o->solution);
+    return wk_miopen.miopenDestroyProblem(o->problem);
+}
+
+static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
+{
+    const int64_t *x = w->q->shape, one[4] = {1, 1, 1, 1};
+    WK_DNN_TRY(wk_dnn_tensor(p, DATA, WK_F32, 4, x));
+    WK_DNN_TRY(wk_dnn_tensor(p, STATS, WK_F32, 4, (int64_t[]){x[0], x[1], x[2], 1}));
+    WK_DNN_TRY(wk_dnn_tensor(p, SCORES, WK_F32, 4, (int64_t[]){x[0], x[1], x[2], x[2]}));
+    WK_DNN_TRY(wk_dnn_tensor(p, ONE, WK_F32, 4, one));
+    return wk_dnn_tensor(p, SEED, WK_I64, 4, one);
+}
+
+static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
+{
+    const work *w = data;
+    argument list[ARGUMENTS];
+    size_t found = 0;
+    objects *o = wk_alloc(sizeof *o);
+    if (!o)
+        return miopenStatusAllocFailed;
+    *o = (objects){0};
+    p->extra = o;
+    WK_DNN_TRY(describe(p, w));
+    WK_DNN_TRY(wk_miopen.miopenCreateMhaDescriptor(&o->mha));
+    WK_DNN_TRY(wk_miopen.miopenSetMhaDescriptor(o->mha, (float)w->scale));
+    WK_DNN_TRY(wk_miopen.miopenCreateMhaProblem(&o->problem, o->mha, miopenProblemDirectionForward));
+    p->op = o->problem;
+    p->destroy = destroy;
+    int n = list_arguments(w, list);
+    for (int i = 0; i < n; i++)
+        WK_DNN_TRY(wk_miopen.miopenSetProblemTensorDescriptor(o->problem, list[i].id,
+                                                              p->tensor[list[i].descriptor]));
+    WK_DNN_TRY(wk_miopen.miopenFindSolutions(h, o->problem, NULL, &o->solution, &found, 1));
+    return found ? wk_miopen.miopenGetSolutionWorkspaceSize(o->solution, &p->workspace)
+                 : miopenStatusNotImplemented;
+}
+
+static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *workspace, const void *data)
+{
+    const objects *o = p->extra;
+    argument list[ARGUMENTS];
+    struct miopenTensorArgument_t given[ARGUMENTS];
+    int n = list_arguments(data, list);
+    for (int i = 0; i < n; i++)
+        given[i] = (struct miopenTensorArgument_t){.id = list[i].id, .buffer = (void *)list[i].buffer};
+    return wk_miopen.miopenRunSolution(h, o->solution, (size_t)n, given, workspace, p->workspace);
+}
+
+/* ---- the call ---- */
+
+/* Infinity above the diagonal of each head. */
+static const wk_tensor *causal_bias(const wk_call *c)
+{
+    const int64_t *x = c->in[0]->shape, shape[4] = {x[0], x[1], x[2], x[2]};
+    int64_t n = wk_shape_count(4, shape), room = n + BEYOND;
+    wk_tensor *whole = wk_tensor_new(c->device, WK_F32, 1, &room);
+    wk_tensor *heads = wk_reshape(wk_narrow(whole, 0, 0, n), 4, shape);
+    wk_tensor *upper = wk_triu(wk_fill(c->device, WK_F32, 2, shape + 2, INFINITY), 1);
+    return wk_copy_into(heads, wk_broadcast(upper, 4, shape)) == WK_OK ? heads : NULL;
+}
+
+/* log of the sum of the exponentials, from their largest and one over their sum relative to it. */
+static wk_status put_lse(const wk_call *c, const work *w)
+{
+    if (!c->out[1])
+        return WK_OK;
+    return wk_copy_into(c->out[1], wk_sub(w->m, wk_log(w->z)));
+}
+
+static wk_status run(wk_call *c)
+{
+    const wk_sdpa_options *p = c->params;
+    const int64_t *x = c->in[0]->shape, one = 1, few = 2;
+    work w = {.y = c->out[0], .scale = wk_sdpa_scale(p, x[3])};
+    w.q = wk_tensor_packed(c->in[0]);
+    w.k = wk_tensor_packed(c->in[1]);
+    w.v = wk_tensor_packed(c->in[2]);
+    w.m = wk_tensor_new(c->device, WK_F32, 3, x);
+    w.z = wk_tensor_new(c->device, WK_F32, 3, x);
+    w.one = wk_fill(c->device, WK_F32, 1, &one, 1);
+    w.nothing = wk_fill(c->device, WK_F32, 1, &few, 0); /* as f32, and as an i64 */
+    w.amax = wk_tensor_new(c->device, WK_F32, 1, &few);
+    w.bias = p->causal ? causal_bias(c) : NULL;
+    if (wk_pending())
+        return wk_error_status();
+    wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
+    wk_dnn_key_shape(&d, 4, x);
+    wk_dnn_key_add(&d, p->causal);
+    wk_dnn_key_real(&d, w.scale);
+    WK_TRY(wk_dnn_run(&d));
+    return put_lse(c, &w);
+}
+
+const wk_impl wk_rocm_impls_attention[] = {
+    {"sdpa", "miopen", run, refuse, NULL},
+    {"sdpa_backward", "miopen", NULL, refuse_backward, NULL},
+    {0},
+};

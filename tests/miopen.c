@@ -1,0 +1,63 @@
+/* miopen.c: one convolution, right whatever happens to MIOpen; see miopen.sh.
+ * usage: test_miopen DEVICE IMPL [limit BYTES | forced]
+ * IMPL is the implementation that has to run it, or any. With a limit the device has no more memory than the tensors need and so
+ * many bytes. With `forced` IMPL is forced and has to fail, with a message that names MIOpen. */
+#include <stdlib.h>
+#include "test.h"
+#include "wick/wick.h"
+
+enum { N = 2, C = 8, K = 4, SIZE = 12 };
+
+/* All ones: an element of y is the number of taps inside. */
+static bool is_right(const wk_tensor *y)
+{
+    static float v[N * K * SIZE * SIZE];
+    if (!y || wk_to_host(y, v) != WK_OK)
+        return false;
+    for (int i = 0; i < N * K * SIZE * SIZE; i++) {
+        int row = i / SIZE % SIZE, column = i % SIZE;
+        int high = row == 0 || row == SIZE - 1 ? 2 : 3, wide = column == 0 || column == SIZE - 1 ? 2 : 3;
+        if (v[i] != (float)(C * high * wide))
+            return false;
+    }
+    return true;
+}
+
+static void limit_memory(wk_device *d, uint64_t more)
+{
+    wk_memory_stats stats;
+    wk_memory_trim(d);
+    CHECK(wk_memory(d, &stats) == WK_OK);
+    CHECK(wk_memory_limit(d, stats.in_use + stats.cached + more) == WK_OK);
+}
+
+int main(int argc, char **argv)
+{
+    wk_device *d = argc > 2 ? wk_device_open(argv[1]) : NULL;
+    bool forced = argc > 3 && strcmp(argv[3], "forced") == 0;
+    if (!d)
+        return TEST_SKIPPED;
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(d, WK_F32, 4, (int64_t[]){N, C, SIZE, SIZE}, 1);
+    wk_tensor *w = wk_fill(d, WK_F32, 4, (int64_t[]){K, C, 3, 3}, 1);
+    if (argc > 4)
+        limit_memory(d, strtoull(argv[4], NULL, 10));
+    for (int round = 0; round < 3; round++) { /* what failed once stays away */
+        wk_scope_begin();
+        CHECK(wk_force_impl(forced ? argv[2] : NULL) == WK_OK);
+        wk_tensor *y = wk_conv2d(x, w, NULL, WK_CONV(.padding = {1, 1}));
+        const char *ran = wk_last_impl();
+        CHECK(wk_force_impl(NULL) == WK_OK);
+        if (forced) {
+            CHECK(!y && strstr(wk_error(), "MIOpen"));
+            wk_error_clear();
+        } else {
+            CHECK(is_right(y));
+            CHECK_STR(wk_error(), "");
+            CHECK(strcmp(argv[2], "any") == 0 || CHECK_STR(ran, argv[2]));
+        }
+        wk_scope_end();
+    }
+    wk_scope_end();
+    return test_end();
+}
