@@ -70,12 +70,6 @@ static double now_us(void)
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct {
     wk_sample *sample;
     bool in_place;
@@ -113,8 +107,9 @@ static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
         wk_tune(NULL);
     }
     wk_force_impl(b->impl);
-    double us = strcmp(k->name, "eager_overhead.add1024") == 0
-                    ? bench_chain(b->device, now_us, call, &one)
+    double us = strcmp(k->name, "eager_overhead.add1024") == 0 ? bench_chain(b->device, now_us, call, &one)
+                : strcmp(k->name, "graph_replay.add1024") == 0
+                    ? bench_graph(b->device, now_us, call, &one)
                     : bench_events(b->device, b->seconds, call, &one);
     wk_force_impl(NULL);
     return us;
@@ -145,7 +140,7 @@ static double measure(bench *b, const bench_case *k)
     wk_force_impl(NULL);
     if (us < 0)
         return -1;
-    qsort(times, (size_t)n, sizeof *times, compare_doubles);
+    qsort(times, (size_t)n, sizeof *times, bench_compare);
     return times[n / 2];
 }
 
@@ -247,13 +242,15 @@ static bool selected(const bench *b, const char *name)
     return b->filters.n == 0;
 }
 
-/* What the driver itself needs for a launch, to hold the overhead of a tiny op against. */
-static void put_bare_launch(bench *b)
+/* What the driver itself needs for a launch, or for a node of a graph, to hold the overhead of a tiny op against. */
+static void put_bare(bench *b, const char *name, bool graph)
 {
+    if (b->device->kind == WK_KIND_CPU || !selected(b, name))
+        return;
     wk_scope_begin();
-    double us = bench_bare_launch(b->device, now_us);
+    double us = bench_bare(b->device, now_us, graph);
     if (us > 0)
-        put_row(b, add_row(b, &(bench_case){.name = "bare_launch"}, us, ""));
+        put_row(b, add_row(b, &(bench_case){.name = name}, us, ""));
     wk_error_clear();
     wk_scope_end();
 }
@@ -319,8 +316,8 @@ static int run_cases(bench *b)
         progress_show(done++, total, k->name);
         failed += !run_case(b, k);
     }
-    if (b->device->kind != WK_KIND_CPU && selected(b, "bare_launch"))
-        put_bare_launch(b);
+    put_bare(b, "bare_launch", false);
+    put_bare(b, "bare_graph_node", true);
     return finish(b, failed);
 }
 

@@ -138,6 +138,12 @@ static const bench_case cases[] = {
     ROW_CASES("8192", "4096", ".bf16", WK_BF16, 4.0 * 8192 * 4096)
     ROW_CASES("131072", "512", ".f32", WK_F32, 8.0 * 131072 * 512)
     ROW_CASES("131072", "512", ".bf16", WK_BF16, 4.0 * 131072 * 512)
+    ROW_CASES("512", "131072", ".f32", WK_F32, 8.0 * 131072 * 512)
+    ROW_CASES("512", "131072", ".bf16", WK_BF16, 4.0 * 131072 * 512)
+    {"cross_entropy.8192x32000.f32", "cross_entropy", "x=T[8192,32000] target=i64[8192]:0..32000", WK_F32,
+     4.0 * 8192 * 32000, 0, 0, false},
+    {"cross_entropy.8192x32000.bf16", "cross_entropy", "x=T[8192,32000] target=i64[8192]:0..32000", WK_BF16,
+     2.0 * 8192 * 32000, 0, 0, false},
     {"rope.8x32x2048x128.bf16", "rope", "x=T[8,32,2048,128] cos=T[2048,64] sin=T[2048,64]", WK_BF16, 2 * N * 2, 0, 0,
      false},
     {"matmul.4096.f32", "matmul", "a=T[4096,4096] b=T[4096,4096]", WK_F32, 0, 2.0 * 4096 * 4096 * 4096, 0, false},
@@ -211,6 +217,7 @@ static const bench_case cases[] = {
     {"dropout.f32", "dropout", "x=T[67108864] p=0.5 seed=1", WK_F32, 2 * N * 4, 0, 0, false},
     FUSED
     {"eager_overhead.add1024", "affine", "x=T[1024] mul=1 add=1", WK_F32, 0, 0, 0, false},
+    {"graph_replay.add1024", "affine", "x=T[1024] mul=1 add=1", WK_F32, 0, 0, 0, false},
     /* clang-format on */
     {0},
 };

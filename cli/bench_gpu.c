@@ -8,7 +8,7 @@
 
 enum { MOST = 200, LAUNCHES = 1000 };
 
-static int compare(const void *a, const void *b)
+int bench_compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -41,7 +41,7 @@ double bench_events(wk_device *device, double seconds, bench_run run, void *ctx)
     if (good && wk_sync(device) == WK_OK) {
         for (int i = 0; i < n; i++)
             times[i] = wk_event_ms(from[i], to[i]) * 1e3;
-        qsort(times, (size_t)n, sizeof *times, compare);
+        qsort(times, (size_t)n, sizeof *times, bench_compare);
         result = times[n / 2];
     }
     for (int i = 0; i < MOST; i++) {
@@ -70,34 +70,54 @@ double bench_chain(wk_device *device, double (*now_us)(void), bench_run run, voi
     return best;
 }
 
+double bench_graph(wk_device *device, double (*now_us)(void), bench_run run, void *ctx)
+{
+    double best = -1;
+    wk_scope_begin();
+    bool good = run(ctx) == WK_OK && wk_sync(device) == WK_OK && wk_graph_begin(device) == WK_OK;
+    for (int i = 0; i < LAUNCHES && good; i++)
+        good = run(ctx) == WK_OK;
+    wk_graph *graph = good ? wk_graph_end(device) : NULL;
+    for (int round = 0; round < 5 && graph; round++) {
+        double start = now_us();
+        if (wk_graph_launch(graph) != WK_OK || wk_sync(device) != WK_OK)
+            break;
+        double us = (now_us() - start) / LAUNCHES;
+        best = best < 0 || us < best ? us : best;
+    }
+    wk_graph_drop(graph);
+    wk_scope_end();
+    return best;
+}
+
 /* x + 1 on 1024 elements, the kernel of the eager case, by the driver's call alone. */
-double bench_bare_launch(wk_device *device, double (*now_us)(void))
+typedef struct {
+    wk_gpu *gpu;
+    void *function;
+    map_args args;
+} bare;
+
+static wk_status bare_call(void *ctx)
+{
+    bare *b = ctx;
+    void *list[] = {&b->args};
+    const unsigned blocks[3] = {1, 1, 1};
+    int code = b->gpu->driver->launch(b->function, blocks, 256, 0, wk_gpu_stream_handle(b->gpu), list);
+    return code ? wk_gpu_fail(b->gpu, code, "bare launch") : WK_OK;
+}
+
+double bench_bare(wk_device *device, double (*now_us)(void), bool graph)
 {
     static const wk_kernel kernel = WK_MAP_KERNEL("unary");
     const wk_instance instance = {
         .formula = "f_affine", .t = {WK_F32, WK_F32, WK_F32, WK_F32}, .i = {1, 4, 0}};
-    wk_gpu *g = wk_gpu_of(device);
+    bare b = {.gpu = wk_gpu_of(device)};
     int64_t n = 1024;
-    double best = -1;
-    void *function;
     wk_tensor *x = wk_empty(device, WK_F32, 1, &n), *y = wk_empty(device, WK_F32, 1, &n);
-    if (!x || !y || wk_gpu_function(g, &kernel, &instance, &function) != WK_OK)
+    if (!x || !y || wk_gpu_function(b.gpu, &kernel, &instance, &b.function) != WK_OK)
         return -1;
-    map_args args = {.out = wk_ptr(y), .in = {wk_ptr(x)}, .count = n, .f = {1, 1}};
-    void *list[] = {&args};
-    const unsigned blocks[3] = {1, 1, 1};
-    for (int round = 0; round < 5; round++) {
-        double start = now_us();
-        for (int i = 0; i < LAUNCHES; i++) {
-            if (g->driver->launch(function, blocks, 256, 0, wk_gpu_stream_handle(g), list))
-                return -1;
-        }
-        if (wk_sync(device) != WK_OK)
-            return -1;
-        double us = (now_us() - start) / LAUNCHES;
-        best = best < 0 || us < best ? us : best;
-    }
-    return best;
+    b.args = (map_args){.out = wk_ptr(y), .in = {wk_ptr(x)}, .count = n, .f = {1, 1}};
+    return (graph ? bench_graph : bench_chain)(device, now_us, bare_call, &b);
 }
 
 static wk_status copy_call(void *x) { return wk_copy(x) ? WK_OK : wk_error_status(); }

@@ -6,12 +6,16 @@
 
 typedef wk_status (*bench_run)(void *ctx);
 
+/* Two doubles, for qsort. */
+int bench_compare(const void *a, const void *b);
 /* The median time of a call by the device's clock, in microseconds; -1 with an error pending when it cannot run. */
 double bench_events(wk_device *device, double seconds, bench_run run, void *ctx);
 /* Host and device time of one of a thousand dependent calls, the best of five rounds. */
 double bench_chain(wk_device *device, double (*now_us)(void), bench_run run, void *ctx);
-/* The same for a bare launch of the same kernel. The tensors belong to the scope. */
-double bench_bare_launch(wk_device *device, double (*now_us)(void));
+/* The same replayed as one graph. */
+double bench_graph(wk_device *device, double (*now_us)(void), bench_run run, void *ctx);
+/* The one or the other for bare launches of the kernel of the eager case. The tensors belong to the scope. */
+double bench_bare(wk_device *device, double (*now_us)(void), bool graph);
 /* GB/s of a copy that moves as many bytes, read and written; measured once for each number. */
 double bench_copy_rate(wk_device *device, double seconds, double bytes);
 

@@ -213,6 +213,36 @@ static void sums_by_ids(wk_device *d)
     wk_scope_end();
 }
 
+/* Rows too long for registers, and enough of them that each has a block to itself: more than samples may have. */
+static void long_rows(wk_device *d)
+{
+    enum { ROWS = 160, COLS = 17001 };
+    static float x[ROWS * COLS], w[COLS], got[ROWS * COLS], want[ROWS * COLS];
+    uint32_t seed = 7;
+    for (int i = 0; i < ROWS * COLS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        x[i] = 100 + (float)(seed >> 8 & 0xFFFF) * 0x1p-14f;
+        w[i % COLS] = (float)(seed >> 24) * 0x1p-7f;
+    }
+    wk_device *devices[] = {d, wk_device_open("cpu")};
+    for (int op = 0; op < 3; op++) {
+        for (int k = 0; k < 2; k++) {
+            wk_scope_begin();
+            wk_tensor *t = wk_from_host(devices[k], WK_F32, 2, (int64_t[]){ROWS, COLS}, x);
+            wk_tensor *weight = wk_from_host(devices[k], WK_F32, 1, (int64_t[]){COLS}, w);
+            wk_tensor *y = op == 0   ? wk_layer_norm(t, weight, weight, 1e-5)
+                           : op == 1 ? wk_rms_norm(t, weight, 1e-5)
+                                     : wk_softmax(t, 1, (int64_t[]){1}, WK_SOFTMAX_ACCURATE);
+            CHECK(wk_to_host(y, k ? want : got) == WK_OK);
+            wk_scope_end();
+        }
+        float worst = 0;
+        for (int i = 0; i < ROWS * COLS; i++)
+            worst = fmaxf(worst, fabsf(got[i] - want[i]) / (0.01f + fabsf(want[i])));
+        CHECK(worst < 1e-4f);
+    }
+}
+
 int main(void)
 {
     for (int i = 0; i < wk_device_count(); i++) {
@@ -226,6 +256,7 @@ int main(void)
         big_copies(d);
         sums_by_ids(d);
         if (gpu) {
+            long_rows(d);
             graph(d);
             memory(d);
         } else {

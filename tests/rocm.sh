@@ -11,6 +11,7 @@
 # the one that the full pass left out, and the machine code of the other architectures.
 #   miopen   what MIOpen gives, a part of it: it compiles most kernels anew for each shape, a reduction for up to a minute. The other
 #            passes do without MIOpen. All of it: emu/run build/wick check --device rocm:0 --impl miopen
+#   wide     kernels in their form for 2^31 elements and more, which no sample has.
 #   calls    what the second call of each op asks of HIP and MIOpen (tests/second_call.c) instead of `wick check`.
 #   faults   what may go wrong with MIOpen (tests/miopen.sh) instead of `wick check`.
 #   streams  the test of streams, events, graphs and threads (tests/gpu.c) instead of `wick check`.
@@ -18,7 +19,7 @@
 # The kernels compiled stay in WICK_CACHE, by default a folder in the chroot.
 set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
-passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy gfx90a-miopen-lazy gfx90a-calls gfx90a-faults'
+passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy-wide gfx90a-miopen-lazy gfx90a-calls gfx90a-faults'
 # Of each family, and of each way that MIOpen has to make its kernels.
 miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op leaky_relu* --op batch_norm_* --op lrn* --op rms_norm
     --op rnn* --op ctc_loss --op sdpa* --op rope_i* --op batch_norm_act'
@@ -28,6 +29,7 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     case $2 in *-quick*) quick='--quick --impl kernel' check=2 ;; esac
     case $2 in *-races*) race=1 ;; esac
     case $2 in *-lazy*) lazy=1 ;; esac
+    case $2 in *-wide*) export WICK_WIDE_INDEX=1 ;; esac
     export ROCM_EMU_ARCH="${2%%-*}" ROCM_EMU_CHECK=$check ROCM_EMU_RACE=$race ROCM_EMU_LAZY=$lazy ROCM_EMU_THREADS=1
     export WICK_EXACT_ALLOC=1 # every tensor with its own bounds
     case $2 in

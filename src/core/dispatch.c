@@ -391,11 +391,11 @@ static wk_status order_streams(const wk_call *c)
 {
     if (!c->device->table->use)
         return WK_OK;
-    for (int i = 0; i < WK_MAX_IN; i++) {
+    for (int i = 0; i < wk_op_inputs(c->op); i++) {
         if (c->in[i])
             WK_TRY(wk_storage_use(c->in[i]->storage));
     }
-    for (int i = 0; i < WK_MAX_OUT; i++) {
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
         if (c->out[i])
             WK_TRY(wk_storage_use(c->out[i]->storage));
     }
@@ -469,7 +469,7 @@ wk_status wk_call_run(wk_call *c)
         return forget_outputs(c, wk_fail(WK_ERR_MEMORY, "%s: out of memory", c->op->name));
     wk_status status = run_checked(c);
     if (status == WK_OK) {
-        for (int i = 0; i < WK_MAX_OUT; i++)
+        for (int i = 0; i < wk_op_outputs(c->op); i++)
             wk_scope_keep(c->out[i]);
         for (int i = 0; c->tail_out && i < c->n_tail; i++)
             wk_scope_keep(c->tail_out[i]);

@@ -103,6 +103,7 @@ enum { WK_MAX_IMPLS = 4, WK_MAX_PARAMS = 14, WK_PARAMS_BYTES = 512 /* the most a
 struct wk_op {
     const char *name, *summary;
     int number;      /* its place in the table; filled when that is built */
+    int n_in, n_out; /* slots that have a name; filled then too: wk_op_inputs and wk_op_outputs */
     unsigned dtypes; /* of the call: that of the first slot with neither set nor flag */
     wk_slot in[WK_MAX_IN], out[WK_MAX_OUT];
     wk_param params[WK_MAX_PARAMS];

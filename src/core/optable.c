@@ -68,11 +68,21 @@ static const wk_impl *const *cpu_families(void)
 #endif
 }
 
+static int count_slots(const wk_slot *slots, int most)
+{
+    int n = 0;
+    while (n < most && slots[n].name)
+        n++;
+    return n;
+}
+
 static void build(void)
 {
     for (int f = 0; f < FAMILIES; f++) {
         for (wk_op *op = families[f]; op->name && op_count < MAX_OPS; op++) {
             op->number = op_count;
+            op->n_in = count_slots(op->in, WK_MAX_IN);
+            op->n_out = count_slots(op->out, WK_MAX_OUT);
             table[op_count++] = op;
         }
     }
@@ -140,18 +150,6 @@ bool wk_impl_is_vendor(const char *name)
     return false;
 }
 
-int wk_op_inputs(const wk_op *op)
-{
-    int n = 0;
-    while (n < WK_MAX_IN && op->in[n].name)
-        n++;
-    return n;
-}
-
-int wk_op_outputs(const wk_op *op)
-{
-    int n = 0;
-    while (n < WK_MAX_OUT && op->out[n].name)
-        n++;
-    return n;
-}
+/* Before the table is built, and for the few ops without any, they are counted. */
+int wk_op_inputs(const wk_op *op) { return op->n_in ? op->n_in : count_slots(op->in, WK_MAX_IN); }
+int wk_op_outputs(const wk_op *op) { return op->n_out ? op->n_out : count_slots(op->out, WK_MAX_OUT); }

@@ -67,7 +67,7 @@ static wk_status run_strided(const wk_call *c, const walk *w)
     wk_grid grid = {.x = wk_blocks(a.count, 256 * vec, WK_GRID_MAX)};
     return WK_LAUNCH(
         c, &copy_strided,
-        WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}, .i = {(short)vec, a.count >= (i64)1 << 31}),
+        WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(w->bytes)}, .i = {(short)vec, wk_gpu_wide(a.count)}),
         grid, a);
 }
 

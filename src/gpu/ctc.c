@@ -7,7 +7,7 @@
 static const wk_kernel sums_kernel = {"ctc", "ctc_log_sums", "ctc_args", 256, .types = 1};
 static const wk_kernel paths_kernel = {"ctc", "ctc_paths", "ctc_args", WK_CTC_STATES, .types = 1, .ints = 1};
 static const wk_kernel long_kernel = {"ctc", "ctc_paths", "ctc_args", 512, .types = 1, .ints = 1};
-static const wk_kernel gradient_kernel = {"ctc", "ctc_gradient", "ctc_args", 256, .types = 1};
+static const wk_kernel gradient_kernel = {"ctc", "ctc_gradient", "ctc_args", 256, .types = 1, .blocks = 1};
 
 static void take_tensors(const wk_call *c, ctc_args *a)
 {

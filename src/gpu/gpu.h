@@ -47,6 +47,9 @@ typedef struct {
     bool formula;
     int types, ints;
     bool exact; /* no product may be fused with a sum */
+    /* Blocks that share a unit on NVIDIA, at least: bounds the registers. 0: the compiler's choice, which may be to spill
+     * some for more blocks at once. */
+    int blocks;
 } wk_kernel;
 
 /* Which instance. Unused fields must be zero. */
@@ -80,6 +83,9 @@ static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)
 }
 
 wk_divisor wk_divisor_of(i64 d);
+/* Whether a kernel needs 64-bit indices for n places. WICK_WIDE_INDEX=1 says so of any number: how tests reach such kernels
+ * without 2^31 elements. */
+bool wk_gpu_wide(i64 n);
 /* For a kernel that checks indices: input `slot` of the call. */
 wk_report wk_report_of(const wk_call *c, int slot);
 

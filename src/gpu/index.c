@@ -22,8 +22,10 @@ static const wk_kernel take = {"index", "index_take", "index_args", 256, .types 
 static const wk_kernel make_keys = {"index", "index_keys", "index_args", 256, .ints = 1};
 static const wk_kernel add_few = {"index", "index_add_few", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel add_atomic = {"index", "index_add_atomic", "index_args", 256, .types = 1, .ints = 1};
-static const wk_kernel add_runs = {"index",         "index_runs", "runs_args",
-                                   WK_RUNS_THREADS, .types = 1,   .ints = 1};
+static const wk_kernel add_wide_rows = {"index",         "index_rows", "runs_args",
+                                        WK_RUNS_THREADS, .types = 1,   .ints = 1};
+static const wk_kernel add_runs = {"index",    "index_runs", "runs_args", WK_RUNS_THREADS,
+                                   .types = 1, .ints = 1,    .blocks = 1};
 
 /* ---- the plan ---- */
 
@@ -87,7 +89,7 @@ static index_args args_of(const wk_call *c, wk_index_plan *p, int ids_slot)
     return a;
 }
 
-static bool is_wide(const wk_index_plan *p) { return p->count >= (i64)1 << 31; }
+static bool is_wide(const wk_index_plan *p) { return wk_gpu_wide(p->count); }
 static unsigned char word_of(const wk_index_plan *p)
 {
     return (unsigned char)wk_gpu_word(wk_bytes(p->big->dtype));
@@ -241,6 +243,14 @@ static wk_status add_columns(const wk_call *c, columns w, wk_dtype dtype, runs_a
         a.big_step[d] = w.strides[0][from];
         a.small_step[d] = w.strides[1][from];
     }
+    i64 block = (i64)vec * WK_RUNS_THREADS;
+    if (a.columns > block) {
+        wk_grid rows = {.x = wk_blocks(a.n, 1, WK_GRID_MAX),
+                        .y = wk_blocks(a.columns, block * WK_ROW_PACKS, 65535)};
+        return WK_LAUNCH(c, &add_wide_rows,
+                         WK_INSTANCE(.t = {(unsigned char)wk_index_sum_dtype(dtype)}, .i = {(short)vec}),
+                         rows, a);
+    }
     while (a.log_group < 8 && ((i64)vec << a.log_group) < a.columns)
         a.log_group++;
     wk_grid grid = {.x = wk_blocks(a.n, WK_RUNS_THREADS >> a.log_group, WK_GRID_MAX),
@@ -259,7 +269,17 @@ static wk_status add_rows(const wk_call *c, wk_index_plan *p, int ids_slot)
     line.count = line.shape[0] = p->n;
     line.strides[IDS][0] = p->along[IDS];
     line.along[FLAT] = 1;
-    WK_TRY(order_ids(c, &line, ids_slot, p->size, &pairs));
+    if (p->n <= WK_GPU_FEW_IDS && p->size < UINT32_MAX) {
+        wk_gpu_ids ids = {.at = wk_ptr(p->ids),
+                          .bytes = wk_id_bytes(p->ids->dtype),
+                          .step = p->along[IDS],
+                          .n = p->n,
+                          .limit = p->size,
+                          .slot = ids_slot};
+        WK_TRY(wk_gpu_order_ids(c, &ids, &pairs));
+    } else {
+        WK_TRY(order_ids(c, &line, ids_slot, p->size, &pairs));
+    }
     columns w = {.at = {wk_ptr(p->big), wk_ptr(p->small)}};
     for (int d = 0; d < p->rank; d++) {
         if (p->strides[PLACE][d])

@@ -3,12 +3,12 @@
 #include "index.h"
 #include "kernels/index.h"
 
-static const wk_kernel gather_kernel = {"index_lines",   "lines_gather", "lines_args",
-                                        WK_LINE_THREADS, .types = 1,     .ints = 2};
-/* Bound to more threads than it is launched with, so that two blocks share a unit. */
-static const wk_kernel add_kernel = {"index_lines", "lines_add", "lines_args", 1024, .types = 1, .ints = 2};
+static const wk_kernel gather_kernel = {"index_lines", "lines_gather", "lines_args", WK_LINE_THREADS,
+                                        .types = 1,    .ints = 2,      .blocks = 2};
+static const wk_kernel add_kernel = {"index_lines", "lines_add", "lines_args", WK_LINE_THREADS,
+                                     .types = 1,    .ints = 2,   .blocks = 2};
 static const wk_kernel add_short_kernel = {"index_lines", "index_lines", "lines_args", 64,
-                                           .types = 1,    .ints = 1};
+                                           .types = 1,    .ints = 1,     .blocks = 1};
 
 /* ---- the arguments ---- */
 
@@ -85,9 +85,11 @@ enum { SMALL_LINE = 1 << 14, LARGE_LINE = 1 << 15 }; /* bytes of a line in share
 
 static bool lines_for_blocks(const wk_index_plan *p)
 {
-    return p->n >= BLOCK_IDS && p->count / p->n >= BLOCK_LINES && p->count / p->n < (i64)1 << 31;
+    return p->n >= BLOCK_IDS && p->count / p->n >= BLOCK_LINES && p->n < (i64)1 << 30 &&
+           p->count / p->n < (i64)1 << 31;
 }
 
+/* Lines of big that follow memory, and are used by so many ids that staging them pays. */
 bool wk_index_reads_lines(const wk_call *c, const wk_index_plan *p)
 {
     i64 bytes = p->size * (i64)wk_bytes(p->big->dtype), units = wk_gpu_of(c->device)->facts.units;
@@ -99,8 +101,8 @@ wk_status wk_index_read_lines(const wk_call *c, const wk_index_plan *p, int ids_
 {
     lines_args a = args_of(c, p, NULL, ids_slot);
     size_t bytes = wk_bytes(p->big->dtype);
-    a.packed = lines_aligned(&a, a.big, bytes, a.big_step, a.big_along, a.size, (int)(16 / bytes));
     short room = a.size * (i64)bytes <= SMALL_LINE ? SMALL_LINE / 1024 : LARGE_LINE / 1024;
+    a.packed = lines_aligned(&a, a.big, bytes, a.big_step, a.big_along, a.size, (int)(16 / bytes));
     return WK_LAUNCH(c, &gather_kernel,
                      WK_INSTANCE(.t = {(unsigned char)wk_gpu_word(bytes)}, .i = {room, pair_of(&a, p)}),
                      block_grid(&a), a);

@@ -82,7 +82,7 @@ static wk_status put_losses(wk_call *c, class_args *a)
 {
     wk_instance instance = {.t = {(unsigned char)c->dtype, (unsigned char)c->in[1]->dtype}};
     bool many = a->rows >= wk_gpu_of(c->device)->facts.units / 2;
-    if (a->dx && many && a->classes >= 1024 && a->classes < 1 << 30 && a->column == 1) {
+    if (many && a->classes >= 1024 && a->classes < 1 << 30 && a->column == 1) {
         int vec = gradient_width(c, a);
         a->tiles = wk_wide_divisor_of(a->classes / vec);
         instance.i[0] = (short)vec;

@@ -4,9 +4,9 @@
 
 static const wk_kernel across_kernel = {"lrn", "lrn_across", "lrn_args", 256, .types = 1, .ints = 1};
 static const wk_kernel down_kernel = {"lrn", "lrn_down", "lrn_args", 256, .types = 1, .ints = 1};
-static const wk_kernel roll_kernel = {"lrn", "lrn_roll", "lrn_args", 256, .types = 1, .ints = 2};
+static const wk_kernel roll_kernel = {"lrn", "lrn_roll", "lrn_args", 256, .types = 1, .ints = 3};
 
-enum { MOST_ROLLED = 9, STRIP = 16 };
+enum { MOST_ROLLED = 7, STRIP = 16 };
 enum { OUT_Y, OUT_D, OUT_DX };
 
 static void make_args(const wk_call *c, lrn_args *a)
@@ -53,19 +53,21 @@ static wk_status sum_windows(const wk_call *c, lrn_args *a, int what, void *out)
     return launch(c, &down_kernel, what, a);
 }
 
+/* Two columns a thread and whole columns where that gives threads enough; else shorter strips, whose ends are read twice. */
 static wk_status roll(const wk_call *c, lrn_args *a)
 {
     int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
-    vec = vec > 4 ? 4 : c->dtype == WK_F64 ? 1 : vec; /* registers */
-    a->strip = STRIP;
-    a->strips = (a->rows + STRIP - 1) / STRIP;
+    vec = vec > 2 ? 2 : vec;
+    vec = c->dtype == WK_F64 ? 1 : vec; /* registers */
+    i64 columns = a->count / a->rows / vec, enough = (i64)wk_gpu_of(c->device)->facts.units * 512;
+    a->strip = columns >= enough ? a->rows : STRIP;
+    a->strips = (a->rows + a->strip - 1) / a->strip;
     a->by_strips = wk_divisor_if_small(a->strips);
     a->by_cols = wk_divisor_if_small(a->cols / vec);
-    i64 tasks = a->count / (a->rows * a->cols) * a->strips * (a->cols / vec);
-    return WK_LAUNCH(
-        c, &roll_kernel,
-        WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, (short)(a->before + a->after + 1)}),
-        ((wk_grid){.x = wk_blocks(tasks, 256, WK_GRID_MAX)}), *a);
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)vec, (short)(a->before + a->after + 1), a->beta == 0.75}};
+    return WK_LAUNCH(c, &roll_kernel, &instance,
+                     ((wk_grid){.x = wk_blocks(columns * a->strips, 256, WK_GRID_MAX)}), *a);
 }
 
 static wk_status pack_inputs(wk_call *c)

@@ -86,7 +86,7 @@ bool wk_map_better_packed(const wk_tensor *t)
 
 static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk *w, map_args *a)
 {
-    int vec = wk_map_width(m->in, m->n_in, m->out, w), mode = w->packed ? 0 : a->count < (i64)1 << 31 ? 1 : 2;
+    int vec = wk_map_width(m->in, m->n_in, m->out, w), mode = w->packed ? 0 : wk_gpu_wide(a->count) ? 2 : 1;
     wk_instance instance = {.formula = m->formula, .i = {(short)m->n_in, (short)vec, (short)mode}};
     instance.t[0] = (unsigned char)m->out->dtype;
     for (int k = 0; k < 3; k++)

@@ -1,5 +1,6 @@
 /* module.c: from a kernel and an instance to a function on the device, and its launch. */
 #include <stdio.h>
+#include <stdlib.h>
 #include "core/dtype.h"
 #include "core/memory.h"
 #include "pack.h"
@@ -27,8 +28,11 @@ static void instance_source(const wk_kernel *k, const wk_kernel_name *name, cons
                             char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
-    snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE(wk_kernel, %s, %s, %d, %.*s)\n", k->file,
-             definition, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
+    char blocks[24] = "(";
+    if (k->blocks)
+        snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
+    snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
+             definition, blocks, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
 }
 
 /* That of a formula which is made at run time stands behind its name. */
@@ -277,6 +281,18 @@ wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
     if (code == 0)
         code = g->driver->fill(p, 0, bytes, wk_gpu_stream_handle(g));
     return code ? wk_gpu_fail(g, code, "zeroing memory") : WK_OK;
+}
+
+bool wk_gpu_wide(i64 n)
+{
+    static atomic_int forced; /* 0: not read yet; 1: no; 2: yes */
+    int f = atomic_load_explicit(&forced, memory_order_relaxed);
+    if (f == 0) {
+        const char *text = getenv("WICK_WIDE_INDEX");
+        f = text && text[0] == '1' ? 2 : 1;
+        atomic_store_explicit(&forced, f, memory_order_relaxed);
+    }
+    return f == 2 || n >= (i64)1 << 31;
 }
 
 /* n / d = (mulhi(n, magic) + n) >> shift for n below 2^31 (Granlund and Montgomery). */

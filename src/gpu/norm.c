@@ -4,6 +4,8 @@
 
 static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
 static const wk_kernel dense_kernel = {"norm", "norm_rows", "norm_rows_args", 256, .types = 1, .ints = 4};
+static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args",
+                                       256,    .types = 1,       .ints = 4};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
@@ -35,15 +37,15 @@ static bool form_of(const wk_call *c, i64 n, int vec, int most, row_form *f)
     return false;
 }
 
-/* Rows of 16-bit elements are short in bytes: fewer threads with more of a row each keep more rows on their way, at 32
- * elements a thread. Such blocks are small enough for the registers that takes. */
-static bool dense_form(const wk_call *c, i64 n, int vec, row_form *f)
+/* Rows of 16-bit elements are short in bytes: fewer threads with more of a row each, `each` elements, keep more rows on their
+ * way. Such blocks are small enough for the registers that takes. */
+static bool dense_form(const wk_call *c, i64 n, int vec, int each, row_form *f)
 {
     int wave = wk_gpu_of(c->device)->facts.wave;
     if (wk_bytes(c->dtype) != 2 || vec < 8 || n <= 256)
         return false;
-    for (int lanes = 16; lanes <= 128; lanes *= 2) {
-        if ((i64)lanes * 32 < n)
+    for (int lanes = 16; lanes * each <= 4096; lanes *= 2) {
+        if ((i64)lanes * each < n)
             continue;
         *f = (row_form){.vec = vec, .packs = 1, .lanes = lanes, .threads = lanes > wave ? lanes : 256};
         while ((i64)f->packs * f->vec * f->lanes < n)
@@ -117,19 +119,23 @@ static int first_dim(const wk_call *c)
     return strncmp(c->op->name, "group", 5) == 0 ? 1 : c->in[0]->rank - 1;
 }
 
-/* Launches the rows of a plan whose x, y and their like are there; mode as in norm.hip. */
+/* Launches the rows of a plan whose x, y and their like are there; mode as in norm.hip. Where rows have the same weights a
+ * thread takes parts of two of them; with a mean to find, not of long ones. */
 static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
 {
     row_form f;
-    bool dense = dense_form(c, p->n, vec, &f);
+    bool pairs =
+        mode == 0 && p->s.groups == 1 && (!p->a.centred || p->n <= 2048) && dense_form(c, p->n, vec, 16, &f);
+    bool dense = pairs || dense_form(c, p->n, vec, 32, &f);
     if (!dense)
         form_of(c, p->n, vec, 1024, &f);
     p->a.whole = p->s.inner % vec == 0;
-    wk_grid grid = {.x = wk_blocks(p->a.rows, f.threads / f.lanes, WK_GRID_MAX), .threads = f.threads};
-    return WK_LAUNCH(c, dense ? &dense_kernel : &rows_kernel,
-                     WK_INSTANCE(.t = {(unsigned char)c->dtype},
-                                 .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)mode}),
-                     grid, p->a);
+    wk_instance instance = {
+        .t = {(unsigned char)c->dtype},
+        .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)(pairs ? p->a.centred : mode)}};
+    wk_grid grid = {.x = wk_blocks(p->a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
+                    .threads = f.threads};
+    return WK_LAUNCH(c, pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel, &instance, grid, p->a);
 }
 
 static wk_status run_norm(wk_call *c)

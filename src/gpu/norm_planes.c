@@ -9,7 +9,7 @@ static const wk_kernel apply_kernel = {"norm_planes", "norm_apply", "norm_planes
                                        256,           .types = 1,   .ints = 3};
 #define FINISH(name) \
     { \
-        "norm_planes", name, "norm_finish_args", 256, .types = 1 \
+        "norm_planes", name, "norm_finish_args", 256, .types = 1, .blocks = 1 \
     }
 static const wk_kernel finish_kernels[] = {
     [WK_FINISH_TRAIN] = FINISH("norm_finish_train"),

@@ -2,6 +2,8 @@
 #include "order.h"
 #include "kernels/order.h"
 
+_Static_assert((int)WK_GPU_FEW_IDS == (int)WK_ORDER_FEW, "one number for both");
+
 static const wk_kernel count = {"order", "order_count", "order_args", 256, .ints = 1};
 static const wk_kernel sum = {"order", "order_sum", "order_args", 1024, .ints = 1};
 static const wk_kernel ranges = {"order", "order_ranges", "order_args", 1024, .ints = 1};
@@ -40,35 +42,43 @@ static int passes_for(u32 most)
 }
 
 /* Blocks take ranges of keys, of about 128 pairs each, so that all of them work at once. */
-static wk_status order_few(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs)
+static wk_status order_few(const wk_call *c, u32 most, order_args a, wk_gpu_pairs *pairs)
 {
     wk_gpu_pairs to, mid;
-    u32 blocks = (u32)wk_blocks(n, 128, wk_gpu_of(c->device)->facts.units);
-    WK_TRY(wk_gpu_pairs_new(c, n, &to));
-    WK_TRY(wk_gpu_pairs_new(c, n, &mid));
-    order_args a = {.n = n,
-                    .keys = pairs->keys,
-                    .places = pairs->places,
-                    .to_keys = to.keys,
-                    .to_places = to.places,
-                    .mid_keys = mid.keys,
-                    .mid_places = mid.places,
-                    .width = most / blocks + 1};
+    u32 blocks = (u32)wk_blocks(a.n, 128, wk_gpu_of(c->device)->facts.units);
+    WK_TRY(wk_gpu_pairs_new(c, a.n, &to));
+    WK_TRY(wk_gpu_pairs_new(c, a.n, &mid));
+    a.to_keys = to.keys;
+    a.to_places = to.places;
+    a.mid_keys = mid.keys;
+    a.mid_places = mid.places;
+    a.width = most / blocks + 1;
     a.passes = passes_for(a.width - 1);
     *pairs = to;
     return WK_LAUNCH(c, &ranges, WK_INSTANCE(.i = {1024}), (wk_grid){.x = blocks}, a);
+}
+
+wk_status wk_gpu_order_ids(const wk_call *c, const wk_gpu_ids *ids, wk_gpu_pairs *pairs)
+{
+    order_args a = {.n = ids->n,
+                    .ids = ids->at,
+                    .id_step = ids->step,
+                    .id_bytes = ids->bytes,
+                    .limit = ids->limit,
+                    .report = wk_report_of(c, ids->slot)};
+    return order_few(c, (u32)ids->limit, a, pairs);
 }
 
 wk_status wk_gpu_order(const wk_call *c, i64 n, u32 most, wk_gpu_pairs *pairs)
 {
     wk_gpu_pairs to;
     i64 blocks = (n + WK_ORDER_TILE - 1) / WK_ORDER_TILE;
-    order_args a = {.n = n, .blocks = (u32)blocks};
+    order_args a = {.n = n, .blocks = (u32)blocks, .keys = pairs->keys, .places = pairs->places};
     int passes = passes_for(most);
     if (passes == 0)
         return WK_OK;
     if (n <= WK_ORDER_FEW)
-        return order_few(c, n, most, pairs);
+        return order_few(c, most, a, pairs);
     wk_tensor *counts = wk_tensor_new(c->device, WK_U32, 2, (int64_t[]){WK_ORDER_DIGITS, blocks});
     if (!counts)
         return wk_error_status();

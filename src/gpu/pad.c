@@ -47,7 +47,7 @@ static wk_status launch(const wk_call *c, const wk_kernel *kernel, walk *w, int 
     }
     unsigned char dtype = (unsigned char)wk_gpu_word(wk_bytes(c->dtype));
     wk_grid grid = {.x = wk_blocks(a->count, (i64)kernel->threads * vec, WK_GRID_MAX)};
-    return WK_LAUNCH(c, kernel, WK_INSTANCE(.t = {dtype}, .i = {(short)vec, a->count >= (i64)1 << 31}), grid,
+    return WK_LAUNCH(c, kernel, WK_INSTANCE(.t = {dtype}, .i = {(short)vec, wk_gpu_wide(a->count)}), grid,
                      *a);
 }
 
@@ -116,7 +116,7 @@ wk_status wk_gpu_one_hot(wk_call *c)
                       .id_bytes = wk_id_bytes(ids->dtype),
                       .report = wk_report_of(c, 0)};
     i64 count = a.rows * a.wide_row;
-    bool wide = count >= (i64)1 << 31;
+    bool wide = wk_gpu_wide(count);
     int most = (int)(16 / wk_bytes(dtype)), vec = p->depth && p->depth % most == 0 ? most : 1;
     a.row = wk_divisor_of(wide ? 1 : a.wide_row);
     unsigned char word = (unsigned char)wk_gpu_word(wk_bytes(dtype));

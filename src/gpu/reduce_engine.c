@@ -6,12 +6,17 @@
 enum { THREADS = WK_REDUCE_THREADS, LOG_THREADS = 8, MOST_PARTS = 1024 };
 _Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
 
-#define KERNEL(name_, ints_) \
+#define KERNEL(name_, ints_, blocks_) \
     { \
         .file = "reduce", .name = name_, .args = "reduce_args", .threads = THREADS, .formula = true, \
-        .types = 2, .ints = ints_ \
+        .types = 2, .ints = ints_, .blocks = blocks_ \
     }
-static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1), columns_kernel = KERNEL("reduce_columns", 1);
+/* Pairs of a value and a place or a number take more registers. */
+static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1, 0),
+                       pair_rows_kernel = KERNEL("reduce_rows", 1, 3),
+                       columns_kernel = KERNEL("reduce_columns", 1, 0),
+                       pair_columns_kernel = KERNEL("reduce_columns", 1, 3),
+                       parts_kernel = KERNEL("reduce_parts", 0, 0);
 
 typedef struct {
     const wk_call *c;
@@ -155,7 +160,15 @@ static wk_status launch(plan *p, bool columns)
         a->parts = wk_ptr(parts);
         a->counters = wk_gpu_counters(p->c);
     }
-    return WK_LAUNCH(p->c, columns ? &columns_kernel : &rows_kernel, &instance, grid, *a);
+    const wk_kernel *kernel =
+        columns ? (p->z ? &pair_columns_kernel : &columns_kernel) : (p->z ? &pair_rows_kernel : &rows_kernel);
+    WK_TRY(WK_LAUNCH(p->c, kernel, &instance, grid, *a));
+    if (!columns || !a->parts)
+        return WK_OK;
+    instance.i[0] = 0;
+    a->log_group = 3;
+    grid = (wk_grid){.x = wk_blocks(p->outs, THREADS >> a->log_group, WK_GRID_MAX)};
+    return WK_LAUNCH(p->c, &parts_kernel, &instance, grid, *a);
 }
 
 wk_status wk_gpu_reduce(const wk_call *c, const char *formula, const wk_tensor *x, unsigned set, double count,

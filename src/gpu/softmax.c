@@ -16,7 +16,7 @@ typedef struct {
 } kernels;
 #define KERNELS(name) \
     { \
-        {"softmax", name "_lines", "softmax_args", 256, .types = 1, .ints = 3}, \
+        {"softmax", name "_lines", "softmax_args", 256, .types = 1, .ints = 4}, \
             {"softmax", name "_stream", "softmax_args", 512, .types = 1, .ints = 2}, \
             {"softmax", name "_columns", "softmax_args", 256, .types = 1, .ints = 2}, \
     }
@@ -117,6 +117,7 @@ static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
     int threads = a->log_group == 7 ? 128 : 256; /* a line of more than a wave has a block of its own */
     instance.i[1] = (short)p->keep;
     instance.i[2] = (short)threads;
+    instance.i[3] = (short)a->mode;
     wk_grid grid = {.x = wk_blocks(a->lines, threads >> a->log_group, WK_GRID_MAX), .threads = threads};
     return WK_LAUNCH(c, &k->lines, &instance, grid, *a);
 }

@@ -49,7 +49,7 @@ wide_divisor wk_wide_divisor_of(int64_t d) { return (wide_divisor){d, 1 / (doubl
 
 walk_dims wk_gpu_walk_dims(const wk_gpu_walk *w, int vec)
 {
-    walk_dims k = {.rank = w->rank, .wide = wk_gpu_walk_count(w) / vec >= (int64_t)1 << 31};
+    walk_dims k = {.rank = w->rank, .wide = wk_gpu_wide(wk_gpu_walk_count(w) / vec)};
     for (int d = 0; d < w->rank; d++) {
         int from = w->rank - 1 - d, per = d == 0 ? vec : 1;
         int64_t size = w->shape[from] / per;

@@ -64,6 +64,10 @@ template <class T, int VEC> DEVICE void copy_tiled(const copy_args &a)
     const int ACROSS = N / VEC, DOWN = 256 / ACROSS, ROUNDS = N / DOWN;
     SHARED alignas(16) T tile[N][N + WORD];
     const int x = thread_id() % ACROSS * VEC, y0 = thread_id() / ACROSS;
+    /* Columns of the tile are read by 32 lanes that lie in a rectangle, LX packs wide: then no two of them meet in a bank. */
+    const int LX = VEC == 1 ? 32 : sizeof(T) < 4 ? 4 : 8, LY = 32 / LX;
+    const int x1 = (thread_id() % LX + thread_id() / 32 % (ACROSS / LX) * LX) * VEC;
+    const int y1 = thread_id() / LX % LY + thread_id() / 32 / (ACROSS / LX) * LY;
     for (u32 t = block_id(); t < (u32)a.count; t += grid_blocks()) {
         tile_place p = place_tile(a, t);
         const T *src = (const T *)a.src + p.from;
@@ -89,12 +93,12 @@ template <class T, int VEC> DEVICE void copy_tiled(const copy_args &a)
         barrier();
         UNROLL
         for (int r = 0; r < ROUNDS; r++) {
-            int y = y0 + r * DOWN;
+            int y = y1 + r * DOWN;
             UNROLL
             for (int i = 0; i < VEC; i++)
-                v[r].v[i] = tile[x + i][y];
-            if (p.col + y < a.cols && p.row + x < a.rows)
-                store<VEC>(dst + x + y * a.col_to, v[r]);
+                v[r].v[i] = tile[x1 + i][y];
+            if (p.col + y < a.cols && p.row + x1 < a.rows)
+                store<VEC>(dst + x1 + y * a.col_to, v[r]);
         }
         barrier();
     }

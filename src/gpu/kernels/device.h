@@ -21,6 +21,7 @@
 #define SHARED WK_ATTR(shared)
 #define CONSTANT static WK_ATTR(device) const
 #define BOUNDS(threads) WK_ATTR(amdgpu_flat_work_group_size(1, threads))
+#define BOUNDS_OF(blocks, threads) BOUNDS(threads)
 #define PARAM(type) const type
 #define RESTRICT __restrict__
 #else
@@ -29,6 +30,7 @@
 #define SHARED __shared__
 #define CONSTANT static __device__ const
 #define BOUNDS(threads) __launch_bounds__(threads)
+#define BOUNDS_OF(blocks, threads) __launch_bounds__(threads, blocks)
 #define PARAM(type) const __grid_constant__ type
 #define RESTRICT __restrict__
 #endif
@@ -45,6 +47,9 @@
 
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+/* With registers for so many blocks on a unit. */
+#define INSTANCE_OF(blocks, name, kernel, args, threads, ...) \
+    KERNEL void BOUNDS_OF(blocks, threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
 
 typedef float f32;
 typedef double f64;
@@ -513,14 +518,15 @@ DEVICE f32 m_recip(f32 x)
     return y;
 #endif
 }
-/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is. */
+/* 2 to the x by the hardware's own instruction: good to two places in the last, where x is; 0 for what is below the least
+ * normal number. */
 DEVICE f32 m_exp2_fast(f32 x)
 {
 #ifdef WK_AMD
     return __builtin_amdgcn_exp2f(x);
 #else
     f32 y;
-    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #endif
 }

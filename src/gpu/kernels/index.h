@@ -62,7 +62,7 @@ typedef struct {
 } lines_args;
 
 enum { WK_GATHER_THREADS = 256, WK_GATHER_STEPS = 2 };
-enum { WK_RUNS_THREADS = 256, WK_RUN_LONG = 128 };
+enum { WK_RUNS_THREADS = 256, WK_RUN_LONG = 128, WK_ROW_PACKS = 4 };
 enum { WK_LINE_THREADS = 512, WK_LINE_IDS = 4096 /* that a block has in hand at a time */ };
 
 #endif

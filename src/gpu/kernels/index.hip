@@ -184,6 +184,11 @@ DEVICE void locate_column(const runs_args &a, i64 column, i64 *big, i64 *small)
 {
     u32 at = (u32)column;
     *big = *small = 0;
+    if (a.rank == 1) {
+        *big = column * a.big_step[0];
+        *small = column * a.small_step[0];
+        return;
+    }
     UNROLL
     for (int d = 0; d < WK_DIMS; d++) {
         if (d >= a.rank)
@@ -231,6 +236,44 @@ template <class T, int VEC> DEVICE void store_sum(T *p, const row_sum<T, VEC> &t
     for (int k = 0; k < VEC; k++)
         y.v[k] = from_sum<T>(total.v[k]);
     store<VEC>(p, y);
+}
+
+/* Rows of many columns, a block for each pair: the first of those with one key adds them all, in order. A thread has
+ * several packs of the row on their way at a time. */
+template <class T, int VEC> DEVICE void index_rows(const runs_args &a)
+{
+    const int PACKS = WK_ROW_PACKS, WIDTH = VEC * WK_RUNS_THREADS;
+    for (i64 i = block_id(); i < a.n; i += grid_blocks()) {
+        u32 key = a.keys[i], before = i ? a.keys[i - 1] : a.none;
+        if (key == a.none || before == key)
+            continue;
+        for (i64 base = (i64)block_id_y() * PACKS * WIDTH; base < a.columns; base += (i64)grid_blocks_y() * PACKS * WIDTH) {
+            i64 big[PACKS], small[PACKS], column = base + thread_id() * VEC;
+            row_sum<T, VEC> total[PACKS];
+            UNROLL
+            for (int k = 0; k < PACKS; k++) {
+                if (column + k * WIDTH >= a.columns)
+                    continue;
+                locate_column(a, column + k * WIDTH, &big[k], &small[k]);
+                big[k] += key * a.big_along;
+                total[k] = load_sum<T, VEC>((const T *)a.big + big[k]);
+            }
+            i64 j = i;
+            do {
+                i64 row = a.places[j] * a.small_along;
+                UNROLL
+                for (int k = 0; k < PACKS; k++) {
+                    if (column + k * WIDTH < a.columns)
+                        total[k].add(load_once<VEC>((const T *)a.small + small[k] + row));
+                }
+            } while (++j < a.n && a.keys[j] == key);
+            UNROLL
+            for (int k = 0; k < PACKS; k++) {
+                if (column + k * WIDTH < a.columns)
+                    store_sum<T, VEC>((T *)a.big + big[k], total[k]);
+            }
+        }
+    }
 }
 
 /* A long run is added by all groups of the block: each takes every GROUPS-th row, and their sums are added in order.

@@ -29,37 +29,44 @@ DEVICE line_of locate_line(const lines_args &a, u32 at)
 
 enum { NOWHERE = 0xFFFFFFFF };
 
-/* A thread's ids of a line from `base` on, as places in [first, first + width); those that lead elsewhere: NOWHERE.
- * PAIR neighbouring ones are loaded at once. */
+/* The element of a thread in step s, PAIR of them. */
+template <int PAIR> DEVICE int nth(int s) { return (s * WK_LINE_THREADS + (int)thread_id()) * PAIR; }
+
+/* A thread's ids, `left` of all threads, as places in [first, first + width); those that lead elsewhere: NOWHERE. PAIR
+ * neighbouring ones are loaded at once. */
 template <int STEPS, int PAIR>
-DEVICE void fetch_places(const lines_args &a, i64 line, i64 base, i64 first, i64 width, u32 (*place)[PAIR])
+DEVICE void fetch_places(const lines_args &a, i64 at, int left, u32 first, u32 width, u32 (*place)[PAIR])
 {
-    i64 id[STEPS][PAIR];
+    const u32 size = (u32)a.size, none = a.id_bytes == 1 ? 255 : NOWHERE; /* others that stand for none are too large */
+    u64 id[STEPS][PAIR];
+    bool bad = false;
     UNROLL
     for (int s = 0; s < STEPS; s++) {
-        i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
-        i = i < a.n ? i : 0;
+        int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
         if (PAIR == 2 && a.id_bytes == -8) {
-            pack<i64, PAIR> p = load_once<PAIR>((const i64 *)a.ids + line + i);
+            pack<i64, PAIR> p = load_once<PAIR>((const i64 *)a.ids + at + i);
             UNROLL
             for (int e = 0; e < PAIR; e++)
-                id[s][e] = p.v[e];
+                id[s][e] = (u64)p.v[e];
         } else {
             UNROLL
             for (int e = 0; e < PAIR; e++)
-                id[s][e] = load_id(a.ids, a.id_bytes, line + (i + e) * a.id_along);
+                id[s][e] = (u64)load_id(a.ids, a.id_bytes, at + (i + e) * a.id_along);
         }
     }
     UNROLL
     for (int s = 0; s < STEPS; s++) {
         UNROLL
         for (int e = 0; e < PAIR; e++) {
-            bool there = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR < a.n;
-            bool mine = there && (u64)(id[s][e] - first) < (u64)width && id[s][e] != id_padding(a.id_bytes);
-            if (there && !mine)
-                id_leads(id[s][e], a.id_bytes, a.size, a.report);
-            place[s][e] = mine ? (u32)(id[s][e] - first) : (u32)NOWHERE;
+            bool there = nth<PAIR>(s) < left, leads = id[s][e] < size;
+            u32 to = (u32)id[s][e];
+            bad = bad || (there && !leads);
+            place[s][e] = there && leads && to - first < width && to != none ? to - first : (u32)NOWHERE;
         }
+    }
+    for (int s = 0; bad && s < STEPS; s++) { /* which it was is said by looking again */
+        for (int e = 0; e < PAIR && nth<PAIR>(s) < left; e++)
+            id_leads(load_id(a.ids, a.id_bytes, at + (nth<PAIR>(s) + e) * a.id_along), a.id_bytes, a.size, a.report);
     }
 }
 
@@ -94,25 +101,25 @@ template <class T, int KB, int PAIR> DEVICE void lines_gather(const lines_args &
     SHARED alignas(16) T line[KB * 1024 / sizeof(T)];
     for (u32 unit = block_id(); unit < (u32)a.lines; unit += grid_blocks()) {
         line_of l = locate_line(a, unit);
-        T *small = (T *)a.small + l.small;
-        for (i64 base = 0; base < a.n; base += CHUNK) {
+        for (int base = 0; base < (int)a.n; base += CHUNK) {
+            T *small = (T *)a.small + l.small + base * a.small_along;
+            int left = (int)a.n - base;
             u32 place[STEPS][PAIR];
-            fetch_places<STEPS, PAIR>(a, l.id, base, 0, a.size, place);
+            fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, 0, (u32)a.size, place);
             if (base == 0) {
                 stage_line<T, KB>(a, (const T *)a.big + l.big, line);
                 barrier();
             }
             UNROLL
             for (int s = 0; s < STEPS; s++) {
-                i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
                 pack<T, PAIR> v = {};
                 UNROLL
                 for (int e = 0; e < PAIR; e++) {
                     if (place[s][e] != NOWHERE)
                         v.v[e] = line[place[s][e]];
                 }
-                if (i < a.n)
-                    store<PAIR>(small + i * a.small_along, v);
+                if (nth<PAIR>(s) < left)
+                    store<PAIR>(small + (PAIR == 2 ? nth<PAIR>(s) : nth<PAIR>(s) * a.small_along), v);
             }
         }
         barrier();
@@ -208,21 +215,23 @@ template <class A, int SIZE> struct add_room {
 
 /* The values of a chunk, those of a place side by side. */
 template <class T, int SIZE, int PAIR>
-DEVICE void sort_chunk(const lines_args &a, const line_of &l, i64 base, i64 first, i64 width, add_room<sum<T>, SIZE> &r)
+DEVICE void sort_chunk(const lines_args &a, const line_of &l, int base, u32 first, u32 width, add_room<sum<T>, SIZE> &r)
 {
     const int STEPS = 4, GROUPS = SIZE / WK_LINE_THREADS / 4;
     u32 place[STEPS][PAIR], mine = 0;
     pack<T, PAIR> value[STEPS];
     pack<u32, 4> count[GROUPS];
-    fetch_places<STEPS, PAIR>(a, l.id, base, first, width, place);
+    const T *small = (const T *)a.small + l.small + base * a.small_along;
+    int left = (int)a.n - base;
+    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
     UNROLL
     for (int s = 0; s < STEPS; s++) {
-        i64 i = base + (i64)(s * WK_LINE_THREADS + thread_id()) * PAIR;
-        value[s] = load_once<PAIR>((const T *)a.small + l.small + (i < a.n ? i : 0) * a.small_along);
+        int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
+        value[s] = load_once<PAIR>(small + (PAIR == 2 ? i : i * a.small_along));
     }
     UNROLL
     for (int g = 0; g < GROUPS; g++)
-        store<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4, pack<u32, 4>{});
+        store<4>(r.places + nth<4>(g), pack<u32, 4>{});
     barrier();
     if (thread_id() == 0)
         r.n_more = 0;
@@ -235,7 +244,7 @@ DEVICE void sort_chunk(const lines_args &a, const line_of &l, i64 base, i64 firs
     barrier();
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
-        count[g] = load<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4);
+        count[g] = load<4>(r.places + nth<4>(g));
         mine += count[g].v[0] + count[g].v[1] + count[g].v[2] + count[g].v[3];
     }
     u32 next = sum_before(mine, r.counts);
@@ -247,7 +256,7 @@ DEVICE void sort_chunk(const lines_args &a, const line_of &l, i64 base, i64 firs
             count[g].v[e] = next | n << 16;
             next += n;
         }
-        store<4>(r.places + (g * WK_LINE_THREADS + thread_id()) * 4, count[g]);
+        store<4>(r.places + nth<4>(g), count[g]);
     }
     barrier();
     UNROLL
@@ -262,7 +271,7 @@ DEVICE void sort_chunk(const lines_args &a, const line_of &l, i64 base, i64 firs
 /* The sum of a place with more than FEW values takes the place of the first of them: by one thread, or by all of the block
  * together, each adding its own in order. */
 template <class T, int SIZE>
-DEVICE void sum_up_more(const lines_args &a, const line_of &l, i64 base, int chunk, i64 first, add_room<sum<T>, SIZE> &r)
+DEVICE void sum_up_more(const lines_args &a, const line_of &l, int base, int chunk, u32 first, add_room<sum<T>, SIZE> &r)
 {
     for (u32 k = thread_id(); k < r.n_more; k += WK_LINE_THREADS) {
         u32 where = r.places[r.more[k]], n = where >> 16;
@@ -274,8 +283,8 @@ DEVICE void sum_up_more(const lines_args &a, const line_of &l, i64 base, int chu
         if (where >> 16 <= MANY)
             continue;
         sum<T> mine = 0;
-        for (i64 i = base + thread_id(); i < lesser(base + chunk, a.n); i += WK_LINE_THREADS) {
-            if (load_id(a.ids, a.id_bytes, l.id + i * a.id_along) == first + r.more[k])
+        for (int i = base + (int)thread_id(); i < lesser(base + chunk, (int)a.n); i += WK_LINE_THREADS) {
+            if (load_id(a.ids, a.id_bytes, l.id + i * a.id_along) == (i64)(first + r.more[k]))
                 mine += to_sum(((const T *)a.small)[l.small + i * a.small_along]);
         }
         mine = block_reduce<op_sum, WK_LINE_THREADS>(mine, r.waves);
@@ -287,7 +296,7 @@ DEVICE void sum_up_more(const lines_args &a, const line_of &l, i64 base, int chu
 
 /* A chunk's values onto the thread's part of the line. */
 template <class T, int SIZE>
-DEVICE void add_chunk(const lines_args &a, const line_of &l, i64 base, int chunk, i64 first, add_room<sum<T>, SIZE> &r,
+DEVICE void add_chunk(const lines_args &a, const line_of &l, int base, int chunk, u32 first, add_room<sum<T>, SIZE> &r,
                       sum<T> (*total)[4])
 {
     const int GROUPS = SIZE / WK_LINE_THREADS / 4;
@@ -314,11 +323,11 @@ DEVICE void add_chunk(const lines_args &a, const line_of &l, i64 base, int chunk
 }
 
 /* A thread's part of a line: groups of four neighbours. */
-template <class T, int GROUPS> DEVICE void fetch_part(const T *from, i64 along, bool packed, i64 width, sum<T> (*v)[4])
+template <class T, int GROUPS> DEVICE void fetch_part(const T *from, i64 along, bool packed, int width, sum<T> (*v)[4])
 {
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
-        i64 at = (i64)(g * WK_LINE_THREADS + thread_id()) * 4;
+        int at = nth<4>(g);
         pack<T, 4> p = {};
         if (packed && at < width)
             p = load_once<4>(from + at);
@@ -333,11 +342,11 @@ template <class T, int GROUPS> DEVICE void fetch_part(const T *from, i64 along, 
     }
 }
 
-template <class T, int GROUPS> DEVICE void store_part(T *to, i64 along, bool packed, i64 width, sum<T> (*v)[4])
+template <class T, int GROUPS> DEVICE void store_part(T *to, i64 along, bool packed, int width, sum<T> (*v)[4])
 {
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
-        i64 at = (i64)(g * WK_LINE_THREADS + thread_id()) * 4;
+        int at = nth<4>(g);
         pack<T, 4> p;
         UNROLL
         for (int e = 0; e < 4; e++)
@@ -360,16 +369,16 @@ template <class T, int SIZE, int PAIR> DEVICE void lines_add(const lines_args &a
     SHARED alignas(16) add_room<sum<T>, SIZE> room;
     for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
         u32 line = divide(unit, a.tiles);
-        i64 first = (i64)(unit - line * a.tiles.d) * SIZE, width = lesser(a.size - first, (i64)SIZE);
+        u32 first = (unit - line * a.tiles.d) * SIZE, width = lesser((u32)a.size - first, (u32)SIZE);
         line_of l = locate_line(a, line);
         sum<T> total[GROUPS][4];
         fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
-                              a.from ? width : 0, total);
-        for (i64 base = 0; base < a.n; base += CHUNK) {
+                              a.from ? (int)width : 0, total);
+        for (int base = 0; base < (int)a.n; base += CHUNK) {
             sort_chunk<T, SIZE, PAIR>(a, l, base, first, width, room);
             add_chunk<T, SIZE>(a, l, base, CHUNK, first, room, total);
         }
-        store_part<T, GROUPS>((T *)a.big + l.big + first * a.big_along, a.big_along, a.packed, width, total);
+        store_part<T, GROUPS>((T *)a.big + l.big + first * a.big_along, a.big_along, a.packed, (int)width, total);
     }
 }
 

@@ -93,7 +93,8 @@ template <class T, class I, int VEC> DEVICE void class_gradient(const class_args
     }
 }
 
-/* Losses and gradient of long rows, a block each: what is read a second time comes from the cache. */
+/* Losses, and the gradient where it is wanted, of long rows, a block each: what is read a second time comes from the
+ * cache. */
 template <class T, class I, int VEC> DEVICE void class_stream(const class_args &a)
 {
     typedef acc<T> A;
@@ -115,7 +116,7 @@ template <class T, class I, int VEC> DEVICE void class_stream(const class_args &
                 ((A *)a.lse)[row] = used ? top + m_log(sum) : 0;
         }
         A part = used ? scale / sum : 0;
-        for (u32 at = thread_id(); at < steps; at += ahead * THREADS) {
+        for (u32 at = thread_id(); a.dx && at < steps; at += ahead * THREADS) {
             fetch_line<VEC, ahead>(v, x, at, THREADS, used ? steps : 0, (A)0);
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {

@@ -8,18 +8,25 @@ DEVICE i64 quotient(i64 n, i64 by, const wk_divisor &v)
     return (n | by) < (i64)1 << 31 ? (i64)divide((u32)n, v) : n / by;
 }
 
-/* d^-beta; roots are cheaper than a power. */
+/* d^-0.75 as roots, which are cheaper than a power. */
+DEVICE f64 inverse_roots(f64 d)
+{
+    f64 root = m_sqrt(d);
+    return 1 / (root * m_sqrt(root));
+}
+DEVICE f32 inverse_roots(f32 d)
+{
+    /* The fast roots are not for tiny numbers: those are taken 2^96 times as large, whose power is 2^-72 of it. */
+    bool tiny = d < 0x1p-100f;
+    f32 r = fast_rsqrt(tiny ? d * 0x1p96f : d), p = r * fast_sqrt(r);
+    return tiny ? p * 0x1p72f : p;
+}
+
+/* d^-beta */
 template <class R> DEVICE R inverse_power(R d, R beta)
 {
-    if (beta == (R)0.75) {
-        if constexpr (sizeof(R) == 4) {
-            R r = fast_rsqrt(d);
-            if (d > (R)0x1p-100)
-                return r * fast_sqrt(r);
-        }
-        R root = m_sqrt(d);
-        return 1 / (root * m_sqrt(root));
-    }
+    if (beta == (R)0.75)
+        return inverse_roots(d);
     return beta == (R)0.5 ? 1 / m_sqrt(d) : beta == 1 ? 1 / d : m_pow(d, -beta);
 }
 
@@ -72,7 +79,7 @@ template <class T, int WHAT> DEVICE void lrn_down(const lrn_args &a)
 }
 
 /* The next row into the window, and y of the row in its middle. */
-template <class T, int VEC, int SIZE>
+template <class T, int VEC, int SIZE, int ROOTS>
 DEVICE pack<T, VEC> roll_row(const lrn_args &a, acc<T> (*w)[VEC], const pack<T, VEC> &next)
 {
     typedef acc<T> R;
@@ -85,46 +92,65 @@ DEVICE pack<T, VEC> roll_row(const lrn_args &a, acc<T> (*w)[VEC], const pack<T, 
             w[j][e] = j + 1 < SIZE ? w[j + 1 < SIZE ? j + 1 : 0][e] : get(next.v[e]);
             sum += w[j][e] * w[j][e];
         }
-        out.v[e] = put<T>(w[SIZE / 2][e] * inverse_power((R)a.k + (R)a.alpha * sum, (R)a.beta));
+        R d = (R)a.k + (R)a.alpha * sum;
+        out.v[e] = put<T>(w[SIZE / 2][e] * (ROOTS ? inverse_roots(d) : inverse_power(d, (R)a.beta)));
     }
     return out;
 }
 
+/* Rows that are on their way at a time. */
+enum { ROWS = 4 };
+
+template <class T, int VEC> DEVICE void fetch_rows(const T *x, i64 cols, int n, pack<T, VEC> *rows)
+{
+    UNROLL
+    for (int k = 0; k < ROWS; k++, x += cols) {
+        rows[k] = {};
+        if (k < n)
+            rows[k] = load_once<VEC>(x);
+    }
+}
+
 /* y for windows of SIZE down the rows, which roll through registers: a thread goes down a strip of rows with VEC
- * neighbouring columns, and every element is read once but at the strips' ends. */
-template <class T, int VEC, int SIZE> DEVICE void lrn_roll(const lrn_args &a)
+ * neighbouring columns, and every element is read once but at the strips' ends. ROOTS: beta is 0.75. */
+template <class T, int VEC, int SIZE, int ROOTS> DEVICE void lrn_roll(const lrn_args &a)
 {
     typedef acc<T> R;
     const int AFTER = (SIZE - 1) / 2, BEFORE = SIZE / 2;
     i64 packs = a.cols / VEC, tasks = a.count / (a.rows * a.cols) * a.strips * packs;
     for (i64 task = global_thread(); task < tasks; task += global_threads()) {
         i64 line = quotient(task, packs, a.by_cols), unit = quotient(line, a.strips, a.by_strips);
-        i64 begin = (line - unit * a.strips) * a.strip, end = lesser(begin + a.strip, a.rows);
-        i64 base = unit * a.rows * a.cols + (task - line * packs) * VEC;
+        int begin = (int)((line - unit * a.strips) * a.strip), left = (int)lesser(a.strip, a.rows - begin);
+        i64 base = (unit * a.rows + begin) * a.cols + (task - line * packs) * VEC;
+        const T *x = (const T *)a.x + base;
+        T *y = (T *)a.out + base;
         R w[SIZE][VEC]; /* row r - BEFORE + j */
         UNROLL
         for (int j = 0; j < SIZE; j++) {
-            i64 r = begin - 1 - BEFORE + j;
+            int r = j - 1 - BEFORE;
             pack<T, VEC> v = {};
-            if (j && r >= 0 && r < a.rows)
-                v = load<VEC>((const T *)a.x + base + r * a.cols);
+            if (j && begin + r >= 0 && begin + r < a.rows)
+                v = load<VEC>(x + r * a.cols);
             UNROLL
             for (int e = 0; e < VEC; e++)
                 w[j][e] = get(v.v[e]);
         }
-        for (i64 r0 = begin; r0 < end; r0 += 4) { /* four rows are on their way at a time */
-            pack<T, VEC> next[4];
+        int more = (int)lesser((i64)left, a.rows - begin - AFTER); /* rows that come into the window */
+        pack<T, VEC> next[ROWS], now[ROWS];
+        x += AFTER * a.cols;
+        fetch_rows<T, VEC>(x, a.cols, more, next);
+        for (; left > 0; left -= ROWS) {
             UNROLL
-            for (int k = 0; k < 4; k++) {
-                next[k] = {};
-                if (r0 + k < end && r0 + k + AFTER < a.rows)
-                    next[k] = load<VEC>((const T *)a.x + base + (r0 + k + AFTER) * a.cols);
-            }
+            for (int k = 0; k < ROWS; k++)
+                now[k] = next[k];
+            more -= ROWS;
+            x += ROWS * a.cols;
+            fetch_rows<T, VEC>(x, a.cols, more, next);
             UNROLL
-            for (int k = 0; k < 4; k++) {
-                pack<T, VEC> out = roll_row<T, VEC, SIZE>(a, w, next[k]);
-                if (r0 + k < end)
-                    store<VEC>((T *)a.out + base + (r0 + k) * a.cols, out);
+            for (int k = 0; k < ROWS; k++, y += a.cols) {
+                pack<T, VEC> out = roll_row<T, VEC, SIZE, ROOTS>(a, w, now[k]);
+                if (k < left)
+                    store<VEC>(y, out);
             }
         }
     }

@@ -4,26 +4,25 @@
 #include "device.h"
 #include "norm.h"
 
-/* The sums of a and of b over the LANES threads of a row. room: of the block, two values for each wave. */
-template <int LANES, class A> DEVICE void row_sums(A &a, A &b, A *room)
+/* N sums over the LANES threads of a row. room: of the block, N values for each wave. */
+template <int LANES, int N, class A> DEVICE void row_sums(A *v, A *room)
 {
     const int waves = LANES / WAVE;
-    if constexpr (LANES <= WAVE) {
-        a = wave_reduce<op_sum, LANES>(a);
-        b = wave_reduce<op_sum, LANES>(b);
-    } else {
-        a = wave_reduce<op_sum>(a);
-        b = wave_reduce<op_sum>(b);
+    UNROLL
+    for (int k = 0; k < N; k++)
+        v[k] = wave_reduce<op_sum, LANES <= WAVE ? LANES : WAVE>(v[k]);
+    if constexpr (LANES > WAVE) {
         if (lane_id() == 0) {
-            room[wave_id()] = a;
-            room[waves + wave_id()] = b;
+            UNROLL
+            for (int k = 0; k < N; k++)
+                room[k * waves + wave_id()] = v[k];
         }
         barrier();
-        a = room[0];
-        b = room[waves];
-        for (int i = 1; i < waves; i++) {
-            a += room[i];
-            b += room[waves + i];
+        UNROLL
+        for (int k = 0; k < N; k++) {
+            v[k] = room[k * waves];
+            for (int i = 1; i < waves; i++)
+                v[k] += room[k * waves + i];
         }
         barrier();
     }
@@ -44,9 +43,10 @@ template <class T, int VEC, int PACKS, int LANES> struct row_part {
             raw[p] = load_once<VEC>(x + (index(p) < n ? index(p) : 0));
         UNROLL
         for (int p = 0; p < PACKS; p++) {
+            raw[p] = index(p) < n ? raw[p] : pack<T, VEC>{};
             UNROLL
             for (int e = 0; e < VEC; e++)
-                v[p][e] = index(p) < n ? get(raw[p].v[e]) : (acc<T>)0;
+                v[p][e] = get(raw[p].v[e]);
         }
     }
     /* The sum of two rows: both are on their way before the first is looked at. */
@@ -97,14 +97,14 @@ template <> struct sum_of<bf16> {
 template <class T> using wide = typename sum_of<T>::type;
 
 /* Deviations are taken from the thread's own first element in R, which is exact where it counts, and moved to those
- * from the row's first one in the wider type: no large mean and no outlier costs accuracy. */
+ * from the row's first one in the wider type: no large mean and no outlier costs accuracy. sums: two of the row, of what
+ * the thread has. */
 template <class T, int VEC, int PACKS, int LANES>
-DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r,
-                                  acc<T> start, wide<T> *room)
+DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, acc<T> start, wide<T> *sums)
 {
     typedef acc<T> R;
     typedef wide<T> W;
-    R s = 0, q = 0, own = a.centred ? r.v[0][0] : (R)0;
+    R s = 0, q = 0, own = centred ? r.v[0][0] : (R)0;
     int k = 0;
     UNROLL
     for (int p = 0; p < PACKS; p++) {
@@ -113,23 +113,43 @@ DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC
         k += VEC;
         UNROLL
         for (int e = 0; e < VEC; e++) {
-            R d = r.v[p][e] - own;
-            s += d;
+            R d = centred ? r.v[p][e] - own : r.v[p][e];
+            s += centred ? d : (R)0;
             q += d * d;
         }
     }
-    W sum = s, squares = q, origin = start, off = (W)own - origin, inverse_n = (W)a.inverse_n;
-    if (a.centred) {
-        sum += k * off;
-        squares += off * (2 * (W)s + k * off);
+    sums[0] = s;
+    sums[1] = q;
+    if (centred) {
+        W off = (W)own - (W)start;
+        sums[0] += k * off;
+        sums[1] += off * (2 * (W)s + k * off);
     }
-    row_sums<LANES>(sum, squares, room);
-    if (!a.centred)
-        return {0, 1 / m_sqrt((R)(squares * inverse_n) + (R)a.eps), 0};
-    W mean = origin + sum * inverse_n;
-    R var = (R)((squares - sum * sum * inverse_n) * inverse_n);
+}
+
+/* How a row is normalised, from its sums. */
+template <class T>
+DEVICE row_stats<acc<T>> stats_from(const norm_rows_args &a, bool centred, acc<T> start, const wide<T> *sums)
+{
+    typedef acc<T> R;
+    typedef wide<T> W;
+    W inverse_n = (W)a.inverse_n;
+    if (!centred)
+        return {0, 1 / m_sqrt((R)(sums[1] * inverse_n) + (R)a.eps), 0};
+    W mean = (W)start + sums[0] * inverse_n;
+    R var = (R)((sums[1] - sums[0] * sums[0] * inverse_n) * inverse_n);
     R scale = 1 / m_sqrt(greater(var, (R)0) + (R)a.eps), rounded = (R)mean; /* a NaN stays one */
     return {rounded, scale, (R)(rounded - mean) * scale};
+}
+
+template <class T, int VEC, int PACKS, int LANES>
+DEVICE row_stats<acc<T>> stats_of(const norm_rows_args &a, const row_part<T, VEC, PACKS, LANES> &r,
+                                  acc<T> start, wide<T> *room)
+{
+    wide<T> sums[2];
+    sum_row(a.centred, r, start, sums);
+    row_sums<LANES, 2>(sums, room);
+    return stats_from<T>(a, a.centred, start, sums);
 }
 
 /* A pack of weights (or biases) for a row's elements from `at` on; SPREAD: a channel has several elements. */
@@ -167,6 +187,17 @@ DEVICE void find_row(const norm_rows_args &a, i64 row, i64 *sample, int *group)
     *group = (int)(row - *sample * a.groups);
 }
 
+/* A thread's part of a row, normalised, to y. */
+template <class T, int VEC>
+DEVICE void put_pack(const acc<T> *v, const row_stats<acc<T>> &s, const acc<T> *w, const acc<T> *b, T *y)
+{
+    pack<T, VEC> out;
+    UNROLL
+    for (int e = 0; e < VEC; e++)
+        out.v[e] = put<T>(((v[e] - s.mean) * s.scale + s.shift) * w[e] + b[e]);
+    store<VEC>(y, out);
+}
+
 /* MODE 1: a channel has several elements; 2: of the sum of x and z. */
 template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_rows(const norm_rows_args &a)
 {
@@ -200,15 +231,56 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
             const int SPREAD = MODE == 1;
             int at = r.index(p), first = group * a.channels;
             R w[VEC], b[VEC];
-            pack<T, VEC> out;
             if (at >= a.n || !live)
                 continue;
             weights_at<T, VEC, SPREAD>(a, a.weight, first, at, 1, w);
             weights_at<T, VEC, SPREAD>(a, a.bias, first, at, 0, b);
+            put_pack<T, VEC>(r.v[p], s, w, b, y + at);
+        }
+    }
+}
+
+/* Layer and rms norm of 16-bit rows, where instructions count as much as bytes: a thread has a part of two rows, and gets
+ * their weights once. */
+template <class T, int VEC, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES > WAVE ? LANES : 256, PER = 2 * THREADS / LANES;
+    SHARED wide<T> room[4 * THREADS / WAVE];
+    row_part<T, VEC, PACKS, LANES> r[2];
+    r[0].lane = r[1].lane = thread_id() % LANES;
+    r[0].n = r[1].n = a.n;
+    for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
+        i64 row = base + thread_id() / LANES * 2;
+        R start[2];
+        wide<T> sums[4];
+        row_stats<R> s[2];
+        UNROLL
+        for (int k = 0; k < 2; k++) {
+            const T *x = (const T *)a.x + lesser(row + k, a.rows - 1) * a.x_step;
+            start[k] = get(*x);
+            r[k].fetch(x);
+        }
+        UNROLL
+        for (int k = 0; k < 2; k++)
+            sum_row(CENTRED, r[k], start[k], sums + 2 * k);
+        row_sums<LANES, 4>(sums, room);
+        UNROLL
+        for (int k = 0; k < 2; k++)
+            s[k] = stats_from<T>(a, CENTRED, start[k], sums + 2 * k);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = r[0].index(p);
+            R w[VEC], b[VEC];
+            if (at >= a.n)
+                continue;
+            weights_at<T, VEC, 0>(a, a.weight, 0, at, 1, w);
+            weights_at<T, VEC, 0>(a, a.bias, 0, at, 0, b);
             UNROLL
-            for (int e = 0; e < VEC; e++)
-                out.v[e] = put<T>(((r.v[p][e] - s.mean) * s.scale + s.shift) * w[e] + b[e]);
-            store<VEC>(y + at, out);
+            for (int k = 0; k < 2; k++) {
+                if (row + k < a.rows)
+                    put_pack<T, VEC>(r[k].v[p], s[k], w, b, (T *)a.y + (row + k) * a.n + at);
+            }
         }
     }
 }
@@ -224,7 +296,7 @@ DEVICE void grad_row(const norm_rows_args &a, row_part<T, VEC, PACKS, LANES> &x,
                      acc<T> *room)
 {
     typedef acc<T> R;
-    R sum_g = 0, sum_gh = 0, w[VEC];
+    R sums[2] = {0, 0}, w[VEC];
     UNROLL
     for (int p = 0; p < PACKS; p++) {
         if (x.index(p) >= a.n)
@@ -234,12 +306,12 @@ DEVICE void grad_row(const norm_rows_args &a, row_part<T, VEC, PACKS, LANES> &x,
         for (int e = 0; e < VEC; e++) {
             R g = dy.v[p][e] * w[e], h = (x.v[p][e] - s.mean) * s.scale + s.shift;
             x.v[p][e] = h;
-            sum_g += g;
-            sum_gh += g * h;
+            sums[0] += g;
+            sums[1] += g * h;
         }
     }
-    row_sums<LANES>(sum_g, sum_gh, room);
-    R mean_g = a.centred ? sum_g * (R)a.inverse_n : (R)0, mean_gh = sum_gh * (R)a.inverse_n;
+    row_sums<LANES, 2>(sums, room);
+    R mean_g = a.centred ? sums[0] * (R)a.inverse_n : (R)0, mean_gh = sums[1] * (R)a.inverse_n;
     UNROLL
     for (int p = 0; p < PACKS; p++) {
         int at = x.index(p);

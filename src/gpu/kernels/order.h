@@ -20,7 +20,12 @@ typedef struct {
     /* Few pairs: */
     u32 *mid_keys, *mid_places;
     u32 width;  /* keys of a block's range */
-    i32 passes; /* over it */
+    i32 passes; /* over it, where a block has many */
+    /* Where keys is NULL the ids are the keys, and their numbers the places; limit for one that leads nowhere. */
+    const void *ids;
+    i64 id_step, limit;
+    i32 id_bytes;
+    wk_report report;
 } order_args;
 
 #endif

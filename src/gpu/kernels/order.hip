@@ -1,7 +1,7 @@
 /* order.hip: pairs of a key and a place put into the order of the keys, equal ones as they were: a radix sort, eight
  * bits at a time, the lowest first. Each pass counts the digits of every tile, sums the counts up to where each tile's
  * digits go, and moves the pairs. */
-#include "device.h"
+#include "ids.h"
 #include "order.h"
 
 DEVICE u32 digit_of(u32 key, i32 shift) { return key >> shift & (WK_ORDER_DIGITS - 1); }
@@ -141,18 +141,58 @@ DEVICE void order_pass(const u32 *keys, const u32 *places, u32 *to_keys, u32 *to
     barrier();
 }
 
+DEVICE u32 key_at(const order_args &a, i64 i)
+{
+    if (a.keys)
+        return a.keys[i];
+    i64 id = load_id(a.ids, a.id_bytes, i * a.id_step);
+    return (u64)id < (u64)a.limit && id != id_padding(a.id_bytes) ? (u32)id : (u32)a.limit;
+}
+
 /* Of the wave's keys [begin, end) those before lo, and those of [lo, lo + width). */
-DEVICE void count_range(const u32 *keys, i64 begin, i64 end, u32 lo, u32 width, u32 *before, u32 *inside)
+DEVICE void count_range(const order_args &a, i64 begin, i64 end, u32 lo, u32 *before, u32 *inside)
 {
     u32 b = 0, n = 0;
     UNROLL_BY_4
     for (i64 i = begin + lane_id(); i < end; i += WAVE) {
-        u32 key = keys[i];
+        u32 key = key_at(a, i);
         b += key < lo;
-        n += key - lo < width;
+        n += key - lo < a.width;
     }
     *before = wave_reduce<op_sum>(b);
     *inside = wave_reduce<op_sum>(n);
+}
+
+/* The pairs of the wave that are in the range, in order. */
+DEVICE void pick_range(const order_args &a, i64 begin, i64 end, u32 lo, u32 at, u32 *keys, u32 *places)
+{
+    UNROLL_BY_4
+    for (i64 f = begin; f < end; f += WAVE) {
+        i64 i = f + lane_id();
+        u32 key = i < end ? key_at(a, i) : 0;
+        bool mine = i < end && key - lo < a.width;
+        u64 lanes = wave_ballot(mine);
+        u32 slot = at + count_bits(lanes & lanes_below());
+        if (mine) {
+            keys[slot] = key;
+            places[slot] = a.keys ? a.places[i] : (u32)i;
+        }
+        at += count_bits(lanes);
+    }
+}
+
+/* Every thread has a pair and counts those that belong before it. */
+DEVICE void order_by_rank(const u32 *keys, const u32 *places, u32 n, u32 *to_keys, u32 *to_places)
+{
+    u32 t = thread_id();
+    if (t >= n)
+        return;
+    u32 key = keys[t], rank = 0;
+    UNROLL_BY_4
+    for (u32 j = 0; j < n; j++)
+        rank += keys[j] < key || (keys[j] == key && j < t);
+    to_keys[rank] = key;
+    to_places[rank] = places[t];
 }
 
 /* Few pairs, all by one launch: each block has a range of `width` keys, which it picks from all pairs, in order, and sorts by
@@ -160,45 +200,40 @@ DEVICE void count_range(const u32 *keys, i64 begin, i64 end, u32 lo, u32 width, 
 template <int THREADS> DEVICE void order_ranges(const order_args &a)
 {
     const int WAVES = THREADS / WAVE;
-    SHARED u32 to[WAVES][WK_ORDER_DIGITS];
+    SHARED u32 to[WAVES][WK_ORDER_DIGITS]; /* or keys and places of as many pairs as there are threads */
     SHARED u32 sums[WK_ORDER_DIGITS], before[WAVES], inside[WAVES];
-    u32 lo = block_id() * a.width, part = (u32)(a.n + THREADS - 1) / THREADS * WAVE, b, n, first = 0, count = 0;
+    static_assert(WAVES * WK_ORDER_DIGITS >= 2 * THREADS, "room for the pairs");
+    u32 lo = block_id() * a.width, part = (u32)(a.n + THREADS - 1) / THREADS * WAVE, b, n, first = 0, count = 0, at = 0;
     i64 begin = lesser((i64)wave_id() * part, a.n), end = lesser(begin + part, a.n);
-    count_range(a.keys, begin, end, lo, a.width, &b, &n);
+    count_range(a, begin, end, lo, &b, &n);
     if (lane_id() == 0) {
         before[wave_id()] = b;
         inside[wave_id()] = n;
     }
+    if (!a.keys && block_id() == 0) {
+        for (i64 i = begin + lane_id(); i < end; i += WAVE)
+            id_leads(load_id(a.ids, a.id_bytes, i * a.id_step), a.id_bytes, a.limit, a.report);
+    }
     barrier();
-    u32 at = 0;
     for (u32 w = 0; w < WAVES; w++) {
         first += before[w];
         count += inside[w];
         at += w < wave_id() ? inside[w] : 0;
     }
-    /* The last pass ends in to_keys. */
-    bool odd = a.passes & 1;
-    u32 *keys = (odd ? a.mid_keys : a.to_keys) + first, *places = (odd ? a.mid_places : a.to_places) + first;
-    u32 *other_keys = (odd ? a.to_keys : a.mid_keys) + first, *other_places = (odd ? a.to_places : a.mid_places) + first;
-    for (i64 f = begin; f < end; f += WAVE) {
-        i64 i = f + lane_id();
-        u32 key = i < end ? a.keys[i] : 0;
-        bool mine = i < end && key - lo < a.width;
-        u64 lanes = wave_ballot(mine);
-        if (mine) {
-            u32 slot = at + count_bits(lanes & lanes_below());
-            keys[slot] = key;
-            places[slot] = a.places[i];
-        }
-        at += count_bits(lanes);
+    u32 *final_keys = a.to_keys + first, *final_places = a.to_places + first;
+    if (count <= THREADS) {
+        pick_range(a, begin, end, lo, at, to[0], to[0] + THREADS);
+        barrier();
+        order_by_rank(to[0], to[0] + THREADS, count, final_keys, final_places);
+        return;
     }
+    u32 *mid_keys = a.mid_keys + first, *mid_places = a.mid_places + first;
+    bool odd = a.passes & 1; /* so that the last pass ends where it should */
+    pick_range(a, begin, end, lo, at, odd ? mid_keys : final_keys, odd ? mid_places : final_places);
     barrier();
     for (i32 pass = 0; pass < a.passes; pass++) {
-        order_pass<THREADS>(keys, places, other_keys, other_places, count, lo, pass * 8, to, sums);
-        u32 *k = keys, *p = places;
-        keys = other_keys;
-        places = other_places;
-        other_keys = k;
-        other_places = p;
+        bool up = (a.passes - pass) & 1;
+        order_pass<THREADS>(up ? mid_keys : final_keys, up ? mid_places : final_places, up ? final_keys : mid_keys,
+                            up ? final_places : mid_places, count, lo, pass * 8, to, sums);
     }
 }

@@ -65,6 +65,17 @@ template <class F> struct whole_packs {
                 A t = term; \
                 return t == v || (t != t && v != v); \
             } \
+            /* Over lanes: the extreme first, which is cheap, then the first place where it is. */ \
+            MEMBER void merge_over(u32 group) \
+            { \
+                A all = v; \
+                for (u32 m = group / 2; m; m /= 2) \
+                    all = better_of(all, shuffle_xor(all, m)); \
+                u32 place = v == all || (v != v && all != all) ? at : ~0u; \
+                for (u32 m = group / 2; m; m /= 2) \
+                    place = lesser(place, shuffle_xor(place, m)); \
+                v = all, at = place; \
+            } \
             MEMBER void start() { v = first, at = ~0u; } \
             MEMBER void take(A x, u32 i) \
             { \
@@ -213,17 +224,21 @@ template <class S> DEVICE S shuffle_state(const S &s, u32 from)
 }
 
 /* Over `group` neighbouring lanes, a power of two up to WAVE. */
-template <class S> DEVICE void merge_lanes(S &s, u32 group)
+template <class F, class S> DEVICE void merge_lanes(S &s, u32 group)
 {
-    for (u32 m = group / 2; m; m /= 2)
-        s.merge(shuffle_state(s, lane_id() ^ m));
+    if constexpr (whole_packs<F>::value) {
+        s.merge_over(group);
+    } else {
+        for (u32 m = group / 2; m; m /= 2)
+            s.merge(shuffle_state(s, lane_id() ^ m));
+    }
 }
 
 /* Over the block; thread 0 gets the result. */
-template <class S> DEVICE void merge_block(S &s)
+template <class F, class S> DEVICE void merge_block(S &s)
 {
     SHARED S room[WK_REDUCE_THREADS / WAVE];
-    merge_lanes(s, WAVE);
+    merge_lanes<F>(s, WAVE);
     if (lane_id() == 0)
         room[wave_id()] = s;
     barrier();
@@ -310,7 +325,7 @@ template <class S, class T, int VEC> DEVICE void find_in_pack(const reduce_args 
 }
 
 /* A row that several blocks share: the last of them merges all parts, whichever it is in the same order. */
-template <class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
+template <class F, class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
 {
     S *parts = (S *)a.parts + out * a.part_out;
     if (thread_id() == 0)
@@ -320,7 +335,7 @@ template <class S> DEVICE bool gather_parts(const reduce_args &a, i64 out, S &s)
     s.start();
     for (i32 i = (i32)thread_id(); i < a.n_parts; i += WK_REDUCE_THREADS)
         s.merge(parts[i * a.part_next]);
-    merge_block(s);
+    merge_block<F>(s);
     return true;
 }
 
@@ -337,14 +352,14 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_rows(const red
         bool there = out < a.outs;
         S s = fold_row<HOW, S, T, VEC>(a, there ? out : 0, begin + lane, there ? end : 0, group);
         if (group > WAVE)
-            merge_block(s);
+            merge_block<F>(s);
         else
-            merge_lanes(s, group);
+            merge_lanes<F>(s, group);
         if constexpr (HOW == WHOLE) {
             if (there && lane == 0)
                 find_in_pack<S, T, VEC>(a, out, s);
         }
-        if (a.parts && !gather_parts(a, out, s))
+        if (a.parts && !gather_parts<F>(a, out, s))
             return;
         if (there && lane == 0)
             finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
@@ -378,6 +393,12 @@ template <class S, int VEC> DEVICE void merge_rows(S *s, u32 log_across)
 template <class S, class TO, int VEC, class A>
 DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
 {
+    if (a.parts) {
+        UNROLL
+        for (int i = 0; i < VEC; i++)
+            ((S *)a.parts)[(out + i) * a.part_out + block_id_y() * a.part_next] = s[i];
+        return;
+    }
     i64 to = walk_to(a.kept, out).y;
     if (VEC > 1 && a.packed_y && a.y) {
         pack<TO, VEC> y;
@@ -390,30 +411,6 @@ DEVICE void finish_columns(const reduce_args &a, const S *s, i64 out, A count)
     UNROLL
     for (int i = 0; i < VEC; i++)
         finish<TO>(a, s[i], to + i * a.kept.y[0], count);
-}
-
-/* Columns that several blocks share: the last of them merges all parts. */
-template <class S, int VEC> DEVICE bool gather_columns(const reduce_args &a, i64 out, bool there, S *s)
-{
-    u32 row = thread_id() >> a.log_group, rows = WK_REDUCE_THREADS >> a.log_group;
-    S *parts = (S *)a.parts + out * a.part_out;
-    UNROLL
-    for (int i = 0; i < VEC; i++) {
-        if (there && row == 0)
-            parts[i * a.part_out + block_id_y() * a.part_next] = s[i];
-    }
-    if (!last_of(a.counters + block_id(), (u32)a.n_parts))
-        return false;
-    UNROLL
-    for (int i = 0; i < VEC; i++)
-        s[i].start();
-    for (i32 p = (i32)row; p < a.n_parts; p += (i32)rows) {
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            s[i].merge(parts[i * a.part_out + p * a.part_next]);
-    }
-    merge_rows<S, VEC>(s, a.log_group);
-    return true;
 }
 
 /* 2^log_group threads lie along a row, VEC columns each; the block's other threads take other rows. */
@@ -434,10 +431,27 @@ template <class F, class T, class TO, int VEC> DEVICE void reduce_columns(const 
         fold_packs<ACROSS, S, T, VEC>(s, (const T *)a.x + walk_to(a.kept, out).x, a.reduced, begin + row, there ? end : 0,
                                      rows);
         merge_rows<S, VEC>(s, a.log_group);
-        if (a.parts && !gather_columns<S, VEC>(a, out, there, s))
-            return;
         if (there && row == 0)
             finish_columns<S, TO, VEC>(a, s, out, (acc<T>)a.count);
+    }
+}
+
+/* ---- parts of columns ---- */
+
+/* 2^log_group threads merge the parts of a result. */
+template <class F, class T, class TO> DEVICE void reduce_parts(const reduce_args &a)
+{
+    typedef typename F::template state<acc<T>> S;
+    u32 group = 1u << a.log_group, lane = thread_id() & (group - 1), rows = WK_REDUCE_THREADS >> a.log_group;
+    for (i64 first = (i64)block_id() * rows; first < a.outs; first += (i64)grid_blocks() * rows) {
+        i64 out = first + (thread_id() >> a.log_group);
+        S s;
+        s.start();
+        for (i32 i = lane; i < a.n_parts && out < a.outs; i += group)
+            s.merge(((const S *)a.parts)[out * a.part_out + i * a.part_next]);
+        merge_lanes<F>(s, group);
+        if (lane == 0 && out < a.outs)
+            finish<TO>(a, s, walk_to(a.kept, out).y, (acc<T>)a.count);
     }
 }
 

@@ -7,7 +7,7 @@
 
 enum { ACCURATE, FAST, LOG }; /* wk_softmax_mode */
 
-template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(const softmax_args &a)
+template <class T, int VEC, int KEEP, int THREADS, int MODE> DEVICE void softmax_lines(const softmax_args &a)
 {
     typedef acc<T> A;
     u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
@@ -20,15 +20,15 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(con
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++)
             top = max_nan(top, v[j / VEC][j % VEC]);
-        top = a.mode == FAST ? 0 : line_reduce<op_max, THREADS>(top, group);
+        top = MODE == FAST ? 0 : line_reduce<op_max, THREADS>(top, group);
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
             A x = v[j / VEC][j % VEC] - top, e = m_exp_fast(x);
             sum += e;
-            v[j / VEC][j % VEC] = a.mode == LOG ? x : e;
+            v[j / VEC][j % VEC] = MODE == LOG ? x : e;
         }
         sum = line_reduce<op_sum, THREADS>(sum, group);
-        A scale = a.mode == LOG ? 1 : 1 / sum, shift = a.mode == LOG ? m_log(sum) : 0;
+        A scale = MODE == LOG ? 1 : 1 / sum, shift = MODE == LOG ? m_log(sum) : 0;
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++)
             v[j / VEC][j % VEC] = v[j / VEC][j % VEC] * scale - shift;
@@ -37,7 +37,7 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_lines(con
 }
 
 /* dx = y (dy - sum(y dy)), or dy - exp(y) sum(dy) for the log. */
-template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_lines(const softmax_args &a)
+template <class T, int VEC, int KEEP, int THREADS, int MODE> DEVICE void softmax_back_lines(const softmax_args &a)
 {
     typedef acc<T> A;
     u32 group = 1u << a.log_group, at = thread_id() & (group - 1), lines = THREADS >> a.log_group, steps = a.steps;
@@ -50,12 +50,12 @@ template <class T, int VEC, int KEEP, int THREADS> DEVICE void softmax_back_line
         fetch_line<VEC, KEEP>(dy, (const T *)a.dy + walk_to(a.kept_dy, number).x, at, group, mine, (A)0);
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++)
-            sum += a.mode == LOG ? dy[j / VEC][j % VEC] : y[j / VEC][j % VEC] * dy[j / VEC][j % VEC];
+            sum += MODE == LOG ? dy[j / VEC][j % VEC] : y[j / VEC][j % VEC] * dy[j / VEC][j % VEC];
         sum = line_reduce<op_sum, THREADS>(sum, group);
         UNROLL
         for (int j = 0; j < KEEP * VEC; j++) {
             A yj = y[j / VEC][j % VEC], dyj = dy[j / VEC][j % VEC];
-            y[j / VEC][j % VEC] = a.mode == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
+            y[j / VEC][j % VEC] = MODE == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
         }
         store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
     }
