@@ -244,7 +244,8 @@ wm_source *wm_gguf_source(const char *path)
     char *copy = strdup(path);
     wk_gguf *f = g && copy ? wk_gguf_open(path) : NULL;
     if (!f) {
-        wm_fail(WK_ERR_MEMORY, "%s: out of memory", path);
+        if (wm_error_status() == WK_OK)
+            wm_fail(WK_ERR_MEMORY, "%s: out of memory", path);
         free(g);
         free(copy);
         return NULL;

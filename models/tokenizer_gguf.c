@@ -255,7 +255,8 @@ wm_tokenizer *wm_gguf_tokenizer(const char *path)
     wk_gguf_close(f);
     if (fine)
         return t;
-    wm_fail(WK_ERR_MEMORY, "%s: out of memory", path);
+    if (wm_error_status() == WK_OK)
+        wm_fail(WK_ERR_MEMORY, "%s: out of memory", path);
     wm_tokenizer_close(t);
     return NULL;
 }

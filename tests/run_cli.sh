@@ -110,5 +110,21 @@ broken llama3 && edit tokenizer.json 's/{1,3}/{1,4}/' && try 'regular expression
 broken llama3 && edit tokenizer.json 's/"id":400,/"id":9999,/' && try 'has 10000 tokens, the model.s vocabulary'
 broken llama3 && head -c 5000 "$models/llama3/tokenizer.json" >"$folder/m/tokenizer.json" && try 'tokenizer.json: byte'
 
+# ---- GGUF files ----
+
+gguf() { # gguf WORD SED-COMMAND: the file changed that way
+    sed "$2" "$models/gguf-q4_0/model.gguf" >"$folder/m.gguf"
+    fails 1 "$1" llama "$folder/m.gguf" --device cpu --prompt x
+}
+"$wick" run llama "$models/gguf-q4_k/model.gguf" --device cpu --prompt x --tokens 2 >"$folder/out" 2>"$folder/err"
+check "a GGUF file" [ $? = 0 ]
+fails 1 'nowhere.gguf: cannot open it' llama "$folder/nowhere.gguf" --prompt x
+head -c 30000 "$models/gguf-q4_0/model.gguf" >"$folder/m.gguf"
+fails 1 "m.gguf: byte" llama "$folder/m.gguf" --prompt x
+gguf 'begins with GGUF' 's/GGUF/GGML/'
+gguf 'llama.block_count is missing' 's/llama\.block_count/llama.block_c0unt/'
+gguf "k_proj.weight' is missing" 's/blk\.1\.attn_k\.weight/blk.9.attn_k.weight/'
+gguf 'model: expected llama or gpt2' 's/ggml\.model/ggml.m0del/'
+
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
