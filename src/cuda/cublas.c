@@ -129,7 +129,7 @@ const wk_blas wk_cublas = {load, missing, open_handle, attach, product};
 
 const wk_impl wk_cuda_impls_matmul[] = {
     {"matmul", "cublas", wk_blas_run_matmul, wk_blas_refuse, &wk_cublas},
-    {"linear", "cublas", wk_blas_run_linear, wk_blas_refuse, &wk_cublas},
+    {"linear", "cublas", wk_blas_run_linear, wk_blas_refuse_linear, &wk_cublas},
     {"linear_act", "cublas", wk_blas_run_linear_act, wk_blas_refuse, &wk_cublas},
     {0},
 };

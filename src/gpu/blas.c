@@ -230,6 +230,20 @@ wk_status wk_blas_run_linear_act(wk_call *c)
     return done ? WK_OK : wk_gpu_bias_act(c, c->out[0], bias, z, -1, act, c->out[0]);
 }
 
+/* For one row the weights are only read, once; wick's kernel does that as fast as memory goes. */
+static bool is_single_row(const wk_call *c)
+{
+    const wk_tensor *x = c->in[0], *w = c->in[1];
+    i64 vec = 16 / (i64)wk_bytes(w->dtype);
+    return wk_bytes(w->dtype) == 2 && wk_count(x) == x->shape[x->rank - 1] && x->strides[x->rank - 1] == 1 &&
+           w->strides[1] == 1 && w->strides[0] % vec == 0 && w->shape[1] % vec == 0 && w->shape[0] > 1;
+}
+
+const char *wk_blas_refuse_linear(const wk_call *c)
+{
+    return is_single_row(c) ? "one row, which the kernel does as fast" : wk_blas_refuse(c);
+}
+
 const char *wk_blas_refuse(const wk_call *c)
 {
     const wk_blas *blas = c->device->kind == WK_KIND_ROCM ? &wk_rocblas : &wk_cublas;

@@ -34,6 +34,8 @@ wk_status wk_blas_run_matmul(wk_call *c);
 wk_status wk_blas_run_linear(wk_call *c);
 wk_status wk_blas_run_linear_act(wk_call *c);
 const char *wk_blas_refuse(const wk_call *c);
+/* The same for linear, which leaves single rows of 16-bit elements to the kernel. */
+const char *wk_blas_refuse_linear(const wk_call *c);
 /* The stream is about to go: its handle lets go of it while it is still there. */
 void wk_blas_detach(wk_stream *s);
 

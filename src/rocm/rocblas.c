@@ -151,7 +151,7 @@ const wk_blas wk_rocblas = {load, missing, open_handle, attach, product};
 
 const wk_impl wk_rocm_impls_matmul[] = {
     {"matmul", "rocblas", wk_blas_run_matmul, wk_blas_refuse, &wk_rocblas},
-    {"linear", "rocblas", wk_blas_run_linear, wk_blas_refuse, &wk_rocblas},
+    {"linear", "rocblas", wk_blas_run_linear, wk_blas_refuse_linear, &wk_rocblas},
     {"linear_act", "rocblas", wk_blas_run_linear_act, wk_blas_refuse, &wk_rocblas},
     {0},
 };

@@ -142,11 +142,34 @@ template <class T, class TO> DEVICE void matmul_tiles(const matmul_args &g)
 
 /* ---- thin products: a has at most M rows, b is read once ---- */
 
-/* k is b's contiguous dimension: a wave makes one column by a dot product. */
+/* N steps of the dot products of a column with all rows, VEC elements a lane each, all of them read before the first is used. */
+template <int N, int VEC, int M, class T, class A> DEVICE void dot_steps(const matmul_args &g, const T *a, const T *b, A *sum)
+{
+    pack<T, VEC> vb[N];
+    UNROLL
+    for (int s = 0; s < N; s++)
+        vb[s] = load_once<VEC>(b + s * WAVE * VEC);
+    UNROLL
+    for (int i = 0; i < M; i++) {
+        const T *row = a + (i < g.m ? i : 0) * g.a.row;
+        pack<T, VEC> va[N];
+        UNROLL
+        for (int s = 0; s < N; s++)
+            va[s] = load<VEC>(row + s * WAVE * VEC);
+        UNROLL
+        for (int s = 0; s < N; s++)
+            UNROLL
+            for (int j = 0; j < VEC; j++)
+                sum[i] = m_fma(get(va[s].v[j]), get(vb[s].v[j]), sum[i]);
+    }
+}
+
+/* k is b's contiguous dimension: a wave makes one column by a dot product. One row alone is all about b being read: eight
+ * reads of it are on their way at once. */
 template <class T, class TO, int M> DEVICE void matmul_dot(const matmul_args &g)
 {
     typedef acc<T> A;
-    const int VEC = 16 / sizeof(T), WAVES = 256 / WAVE;
+    const int VEC = 16 / sizeof(T), WAVES = 256 / WAVE, STEP = WAVE * VEC, FLIGHT = M == 1 ? 8 : 1;
     k_range range(g);
     u32 lane = lane_id();
     for (u32 batch = block_id_y(); batch < (u32)g.batch; batch += grid_blocks_y()) {
@@ -156,17 +179,12 @@ template <class T, class TO, int M> DEVICE void matmul_dot(const matmul_args &g)
         for (i64 col = (i64)block_id() * WAVES + wave_id(); col < g.n; col += (i64)grid_blocks() * WAVES) {
             const T *b = b0 + col * g.b.row;
             A sum[M] = {};
-            for (i64 k = range.lo + lane * VEC; g.vec && k < range.hi; k += WAVE * VEC) {
-                pack<T, VEC> vb = load<VEC>(b + k);
-                UNROLL
-                for (int i = 0; i < M; i++) {
-                    pack<T, VEC> va = load<VEC>(a + (i < g.m ? i : 0) * g.a.row + k);
-                    UNROLL
-                    for (int j = 0; j < VEC; j++)
-                        sum[i] = m_fma(get(va.v[j]), get(vb.v[j]), sum[i]);
-                }
-            }
-            for (i64 k = range.lo + lane; !g.vec && k < range.hi; k += WAVE) {
+            i64 k = range.lo + lane * VEC;
+            for (; g.vec && k + (FLIGHT - 1) * STEP < range.hi; k += FLIGHT * STEP)
+                dot_steps<FLIGHT, VEC, M>(g, a + k, b + k, sum);
+            for (; g.vec && k < range.hi; k += STEP)
+                dot_steps<1, VEC, M>(g, a + k, b + k, sum);
+            for (k = range.lo + lane; !g.vec && k < range.hi; k += WAVE) {
                 A vb = get(b[k * g.b.k]);
                 UNROLL
                 for (int i = 0; i < M; i++)
