@@ -17,13 +17,10 @@ static const wk_kernel thin_half_kernel = {"attention_thin", "attn_thin", "attn_
 static const wk_kernel matrix_kernel[] = {
     {"attention_matrix", "attn_matrix", "attn_args", 128, .types = 1, .ints = 5},
     {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 5},
-    {"attention_matrix", "attn_matrix", "attn_args", 384, .types = 1, .ints = 5},
 };
-/* Of four waves. On NVIDIA made for more, so that two or three of them fit a multiprocessor's registers. */
 static const wk_kernel decode_kernel[] = {
     {"attention_decode", "attn_decode", "attn_args", 128, .types = 1, .ints = 5},
     {"attention_decode", "attn_decode", "attn_args", 256, .types = 1, .ints = 5},
-    {"attention_decode", "attn_decode", "attn_args", 384, .types = 1, .ints = 5},
 };
 static const wk_kernel matrix_grad_kernel[] = {
     {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 6},
@@ -247,8 +244,10 @@ static matrix_shape shape_for(const wk_call *c, const attn_args *a)
         m.n = plain && d <= 128 ? 128 : 64;
     else if (c->device->kind == WK_KIND_CUDA)
         m.n = d <= 128 ? 64 : 32;
-    else if (!plain || d > (g->facts.wave == 64 ? 128 : 64))
-        m.n = 32;
+    else if (g->facts.wave == 64)
+        m.n = plain && d <= 128 ? 64 : 32;
+    else
+        m.n = plain && d <= 64 ? 32 : 16;
     if (c->device->kind == WK_KIND_CUDA) { /* tiles of keys and values; queries, where they have to stay */
         int rows = hopper ? 5 * m.n + m.waves * 16 : 4 * m.n + (d > 128 ? 64 : 0);
         m.shared = rows * d * 2 + 16;
@@ -294,16 +293,19 @@ static bool is_decoding(const wk_call *c, const attn_args *a, wk_dtype dtype)
 
 static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
-    int wave = wk_gpu_of(c->device)->facts.wave, few = a->group * a->s <= 8;
-    bool nvidia = c->device->kind == WK_KIND_CUDA;
+    bool nvidia = c->device->kind == WK_KIND_CUDA, few = a->group * a->s <= 8;
+    int waves =
+        nvidia ? 8 : 4; /* NVIDIA: all that a multiprocessor has room for, so that one block is enough */
     cut_rows(a, 16, 16);
-    WK_TRY(choose_splits(c, a, dtype, 3, 128));
+    WK_TRY(choose_splits(c, a, dtype, nvidia ? 1 : 2, 128));
+    int d = widest(a) > 64 ? 128 : 64;
     wk_instance instance = {
         .t = {(unsigned char)dtype},
-        .i = {widest(a) > 64 ? 128 : 64, nvidia && few ? 8 : 16, 4, is_plain(a), weight_parts()}};
-    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 4 * wave};
-    const wk_kernel *kernel = &decode_kernel[nvidia ? 1 + few : wave == 64];
-    WK_TRY(WK_LAUNCH(c, kernel, &instance, grid, *a));
+        .i = {(short)d, nvidia && few ? 8 : 16, (short)waves, is_plain(a), weight_parts()}};
+    wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits};
+    if (nvidia) /* what the waves leave for each other: 16 rows, with two numbers each */
+        grid.shared = waves * 16 * (d + 4 + 2) * 4;
+    WK_TRY(WK_LAUNCH(c, kernel_of(c, decode_kernel, waves), &instance, grid, *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 
@@ -363,9 +365,13 @@ static matrix_shape grad_shape_for(const wk_call *c, const attn_args *a, bool *t
     matrix_shape m = shape_for(c, a);
     bool hopper = m.waves == 8;
     m.n = hopper || (m.d == 64 && is_plain(a)) ? 64 : 32;
-    *together = hopper || wk_gpu_of(c->device)->facts.wave == 64;
-    if (m.shared) /* the tiles, the owners, and what is known of queries */
-        m.shared = (4 * m.n + (hopper ? 2 * 16 * m.waves : 0)) * m.d * 2 + 16 + 2 * m.n * 16;
+    if (is_rdna(c))
+        m.n = 16;
+    *together = wk_gpu_of(c->device)->facts.wave == 64 || (hopper && (m.d == 64 || is_plain(a)));
+    if (m.shared) { /* the tiles, the owners, and what is known of queries */
+        int rows = hopper ? 6 * m.n + 2 * 16 * m.waves : 4 * m.n;
+        m.shared = rows * m.d * 2 + 3 * m.n * 16 + 64;
+    }
     return m;
 }
 

@@ -55,32 +55,26 @@ DEVICE int mixed_col(int j, int other) { return other * 8 + j; }
 #endif
 const int MIXES = MIX_COLS / 16;
 
-/* Column c of two keys as a word. */
-DEVICE u32 two_keys(const pack<u32, 4> &a, const pack<u32, 4> &b, int c)
-{
-    u32 x = a.v[c / 2], y = b.v[c / 2];
-    return c % 2 ? x >> 16 | (y & 0xFFFF0000) : (x & 0xFFFF) | y << 16;
-}
-
 template <class T> DEVICE fragment<T> mix_operand(const pack<u32, 4> *v, int j)
 {
     fragment<T> f;
     UNROLL
     for (int i = 0; i < MMA_WORDS; i++) {
 #ifdef WK_NVIDIA
-        f.w[i] = two_keys(v[i / 2 * 2], v[i / 2 * 2 + 1], j * 2 + i % 2);
+        f.w[i] = two_rows(v[i / 2 * 2], v[i / 2 * 2 + 1], j * 2 + i % 2);
 #else
-        f.w[i] = two_keys(v[i * 2], v[i * 2 + 1], j);
+        f.w[i] = two_rows(v[i * 2], v[i * 2 + 1], j);
 #endif
     }
     return f;
 }
 
-/* One wave's rows over the keys key0 .. key0 + 15. */
+/* One wave's rows, over 16 keys at a time. */
 template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     static const int SLOTS = ROWS <= 8 ? 1 : OWN_SLOTS; /* of rows that there are */
     static const int BLOCKS = (D + MIX_COLS - 1) / MIX_COLS;
-    fragment<T> q[D / 16];
+    fragment<T> q[D / 16], keys[D / 16];
+    pack<u32, 4> values[BLOCKS][MIX_KEYS];
     f32 out[BLOCKS * MIXES][MMA_VALUES];
     f32 top[SLOTS], sum[SLOTS], unit;
     int lo[SLOTS], hi[SLOTS];
@@ -151,26 +145,43 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
                     out[c][i] *= fix[own_slot(i) % SLOTS];
     }
 
-    /* k, v: the lane's parts of the tile's first rows; left: keys from key0 on. */
-    MEMBER void step(const attn_args &a, const struct unit &u, int key0, int left, const T *k, const T *v)
+    /* k: the lane's part of the tile's first row; left: keys from there on. */
+    MEMBER void load_keys(const attn_args &a, const T *k, int left)
     {
-        fragment<T> keys[D / 16], weights[PARTS];
-        pack<u32, 4> values[BLOCKS][MIX_KEYS] = {};
-        f32 s[MMA_VALUES] = {};
         UNROLL
         for (int c = 0; c < D; c += 32)
             row_operands<T>(k + c, 8 * a.k.s, part_row() < left ? a.d - c - part_col() : 0,
                             part_row() + 8 < left ? a.d - c - part_col() : 0, &keys[c / 16]);
+    }
+    MEMBER void load_values(const attn_args &a, const T *v, int left)
+    {
         UNROLL
         for (int b = 0; b < BLOCKS; b++)
             UNROLL
-            for (int i = 0; i < MIX_KEYS; i++)
+            for (int i = 0; i < MIX_KEYS; i++) {
+                values[b][i] = {};
                 if (mix_key(i) < left && b * MIX_COLS + mix_col() < a.dv)
                     values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+            }
+    }
+    MEMBER void dots(f32 *s) const
+    {
+        f32 more[MMA_VALUES] = {}; /* two sums, so that a product need not wait for the one before it */
         UNROLL
-        for (int c = 0; c < D / 16; c++)
+        for (int i = 0; i < MMA_VALUES; i++)
+            s[i] = 0;
+        UNROLL
+        for (int c = 0; c < D / 16; c += 2) {
             mma_own(q[c], keys[c], s);
-        soften(a, u, key0, s);
+            mma_own(q[c + 1], keys[c + 1], more);
+        }
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++)
+            s[i] += more[i];
+    }
+    MEMBER void add_values(const f32 *s)
+    {
+        fragment<T> weights[PARTS];
         own_operand<T, PARTS>(s, weights);
         UNROLL
         for (int b = 0; b < BLOCKS; b++)
@@ -223,7 +234,9 @@ DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D,
 
 template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void decode_unit(const attn_args &a, const unit &u)
 {
-    SHARED decode_room<D, WAVES> room;
+    typedef decode_room<D, WAVES> room_t;
+    ROOM(bytes, sizeof(room_t));
+    room_t &room = *(room_t *)bytes;
     source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     decode_wave<T, D, ROWS, PLAIN, PARTS> wave;
     int lo, hi, w = wave_id();
@@ -233,10 +246,16 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     wave.begin(a, u, hi);
     const T *k = ks.base + (i64)(lo + w * 16 + part_row()) * ks.s + part_col();
     const T *v = vs.base + (i64)(lo + w * 16 + mix_key(0)) * vs.s + mix_col();
+    wave.load_keys(a, k, hi - lo - w * 16);
+    wave.load_values(a, v, hi - lo - w * 16);
     for (int key0 = lo + w * 16; key0 < hi; key0 += WAVES * 16) {
-        wave.step(a, u, key0, hi - key0, k, v);
-        k += WAVES * 16 * ks.s;
-        v += WAVES * 16 * vs.s;
+        f32 s[MMA_VALUES];
+        int left = hi - key0 - WAVES * 16; /* of the next tile: on its way while this one is worked on */
+        wave.dots(s);
+        wave.load_keys(a, k += WAVES * 16 * ks.s, left);
+        wave.soften(a, u, key0, s);
+        wave.add_values(s);
+        wave.load_values(a, v += WAVES * 16 * vs.s, left);
     }
     UNROLL
     for (int k = 0; k < wave.SLOTS; k++) {

@@ -159,18 +159,18 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
 {
     typedef matrix_shape<D, N, WAVES> M;
     typedef owners<T, D, M::rows> owners_t;
-    const int TILES = M::bufs + M::value_bufs;
-    ROOM(room, (TILES * M::tile + (owners_t::kept ? M::rows * D : 0)) * sizeof(T) + 16);
+    const int TILES = M::bufs + M::value_bufs, QUERIES = M::rows * D;
+    const int ELEMENTS = owners_t::kept ? TILES * M::tile + QUERIES : TILES * M::tile > QUERIES ? TILES * M::tile : QUERIES;
+    ROOM(room, ELEMENTS * sizeof(T) + 16);
     T *keys = (T *)room, *values = keys + M::bufs * M::tile, *queries = owners_t::kept ? keys + TILES * M::tile : keys;
-    static_assert(owners_t::kept || 2 * M::bufs * N >= M::rows, "the queries go there first");
     source<T> qs = queries_of<T>(a, a.q, u), ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     u32 row0 = u.first + wave_id() * 16;
     int lo, hi, odd = 0, place = 0; /* of the keys, of the values */
     tile_gate gate;
     owners_t q;
-    incoming<T, M::rows, D, M::threads, false> q_in;
-    incoming<T, N, D, M::threads, false> k_in;
-    incoming<T, N, D, M::threads, true> v_in;
+    incoming<source<T>, T, M::rows, D, M::threads, false> q_in;
+    incoming<source<T>, T, N, D, M::threads, false> k_in;
+    incoming<source<T>, T, N, D, M::threads, true> v_in;
     matrix_pass<T, D, N, WAVES, PLAIN, PARTS> pass;
     keys_of_rows(a, u, u.first, u.first + M::rows - 1, &lo, &hi);
     lo = lo > (int)block_id_z() * a.split_keys ? lo : (int)block_id_z() * a.split_keys;
@@ -181,22 +181,22 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
         q_in.aim(qs, u.first, a.d);
         k_in.aim(ks, lo, a.d);
         v_in.aim(vs, lo, a.dv);
-        q_in.fetch(qs, queries);
+        q_in.fetch(queries);
         if (owners_t::kept) {
-            k_in.fetch(ks, keys);
+            k_in.fetch(keys);
             tiles_arrive(q_in, queries, k_in, keys);
             q.take(queries);
         } else {
             tiles_arrive(q_in, queries);
             q.take(queries);
             barrier();
-            k_in.fetch(ks, keys);
+            k_in.fetch(keys);
             tiles_arrive(k_in, keys);
         }
-        gate.open((u64 *)(keys + TILES * M::tile + M::rows * D), M::threads);
-        v_in.fetch(vs, values);
+        gate.open((u64 *)(keys + ELEMENTS), M::threads);
+        v_in.fetch(values);
         if (lo + N < hi)
-            k_in.fetch(ks, keys + (M::bufs - 1) * M::tile);
+            k_in.fetch(keys + (M::bufs - 1) * M::tile);
         start_dots<T, D, N>(q, keys, a.d, pass.s);
         products_wait<0, N / 16>(pass.s);
         gate.announce();
@@ -206,9 +206,9 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
             int after = place + 1 < M::value_bufs ? place + 1 : 0;
             T *now = values + place * M::tile, *next = keys + (M::bufs - 1) * (1 - odd) * M::tile;
             gate.pass(k_in, next, v_in, now);
-            v_in.fetch(vs, values + after * M::tile);
+            v_in.fetch(values + after * M::tile);
             if (k0 + 2 * N < hi)
-                k_in.fetch(ks, keys + (M::bufs - 1) * odd * M::tile);
+                k_in.fetch(keys + (M::bufs - 1) * odd * M::tile);
             start_dots<T, D, N>(q, next, a.d, pass.s);
             start_add<T, D, N, PARTS>(pass.weights, now, a.dv, pass.r.out);
             products_wait<1, N / 16>(pass.s);

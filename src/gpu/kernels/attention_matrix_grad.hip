@@ -40,7 +40,7 @@ DEVICE void queries_seeing(const attn_args &a, const unit &u, i64 first, i64 las
 }
 
 /* A block's shared memory. own1, own2: rows of q and dy, or of k and v; one, two: the others', that is of k and v, or of q
- * and dy; there are two places for each where tiles do not pass through registers. turned: for products that sum over
+ * and dy; there are several places for each where tiles do not pass through registers. turned: for products that sum over
  * the others, on AMD. */
 template <class T, int D, int N, int WAVES, int OF> struct grad_room {
     typedef matrix_shape<D, N, WAVES> M;
@@ -51,14 +51,14 @@ template <class T, int D, int N, int WAVES, int OF> struct grad_room {
 #else
     static const int turned = makes1 + makes2;
 #endif
-    static const int own = M::rows * D, tiles = (2 * M::bufs + turned) * M::tile;
-    T others[tiles];
+    static const int bufs = M::value_bufs, own = M::rows * D, tiles = (2 * bufs + turned) * M::tile;
+    T others[kept || tiles > own ? tiles : own]; /* owners that do not stay go there first */
     T owned[kept ? 2 * own : 8];
-    f32 lse[2][N], delta[2][N];
-    int lo[2][N], hi[2][N]; /* of queries among the others: two tiles' */
-    static_assert(kept || tiles >= own, "owners go there first");
-    MEMBER T *one(int odd) { return others + (M::bufs - 1) * odd * M::tile; }
-    MEMBER T *two(int odd) { return others + (M::bufs + (M::bufs - 1) * odd) * M::tile; }
+    f32 lse[3][N], delta[3][N];
+    int lo[3][N], hi[3][N]; /* of queries among the others: three tiles' */
+    u64 gate;
+    MEMBER T *one(int place) { return others + place * M::tile; }
+    MEMBER T *two(int place) { return others + (bufs + place) * M::tile; }
     MEMBER T *turned1() { return others + 2 * M::tile; }
     MEMBER T *turned2() { return others + (1 + turned) * M::tile; }
     MEMBER T *own1() { return kept ? owned : others; }
@@ -71,20 +71,20 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
     typedef grad_room<T, D, N, WAVES, OF> room_t;
     static const bool of_q = OF == WK_GRAD_Q;
     owners<T, D, M::rows> own1, own2;
-    incoming<T, N, D, M::threads, room_t::makes1> in1;
-    incoming<T, N, D, M::threads, room_t::makes2> in2;
+    incoming<source<T>, T, N, D, M::threads, room_t::makes1> in1;
+    incoming<source<T>, T, N, D, M::threads, room_t::makes2> in2;
     f32 out1[room_t::makes1 ? D / 16 : 1][MMA_VALUES], out2[room_t::makes2 ? D / 16 : 1][MMA_VALUES];
     query_facts facts[of_q ? OWN_SLOTS : 1]; /* of the owners, or of the next tile's row of this thread */
     u32 owner0;
 
     MEMBER void take_owners(const attn_args &a, const unit &u, const source<T> &from1, const source<T> &from2, room_t &room)
     {
-        incoming<T, M::rows, D, M::threads, false> in;
+        incoming<source<T>, T, M::rows, D, M::threads, false> in;
         UNROLL
         for (int which = 0; which < 2; which++) {
             const source<T> &from = which ? from2 : from1;
             in.aim(from, u.first, which ? a.dv : a.d);
-            in.fetch(from, which ? room.own2() : room.own1());
+            in.fetch(which ? room.own2() : room.own1());
             tiles_arrive(in, which ? room.own2() : room.own1());
             (which ? own2 : own1).take(which ? room.own2() : room.own1());
             if (!room_t::kept)
@@ -96,7 +96,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
     }
 
     /* The tiles of others from `at` of a head on start on their way. */
-    MEMBER void fetch(const attn_args &a, const unit &u, source<T> from1, source<T> from2, int head, int at, int odd, room_t &room)
+    MEMBER void fetch(const attn_args &a, const unit &u, source<T> from1, source<T> from2, int head, int at, int place, room_t &room)
     {
         if (!of_q) { /* within a head rows lie at one distance */
             from1.base += head * from1.h;
@@ -108,31 +108,38 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
         }
         in1.aim(from1, at, a.d);
         in2.aim(from2, at, a.dv);
-        in1.fetch(from1, room.one(odd));
-        in2.fetch(from2, room.two(odd));
+        in1.fetch(room.one(place));
+        in2.fetch(room.two(place));
     }
 
-    MEMBER void arrive(int odd, room_t &room)
+    MEMBER void keep_facts(int turn, room_t &room) const
     {
         if (!of_q && thread_id() < N) {
-            room.lse[odd][thread_id()] = facts[0].lse;
-            room.delta[odd][thread_id()] = facts[0].delta;
-            room.lo[odd][thread_id()] = facts[0].lo;
-            room.hi[odd][thread_id()] = facts[0].hi;
+            room.lse[turn][thread_id()] = facts[0].lse;
+            room.delta[turn][thread_id()] = facts[0].delta;
+            room.lo[turn][thread_id()] = facts[0].lo;
+            room.hi[turn][thread_id()] = facts[0].hi;
         }
-#ifdef WK_NVIDIA
+    }
+
+    MEMBER void arrive(int place, tile_gate &gate, room_t &room) const
+    {
+#ifdef WK_HOPPER
+        gate.pass(in1, room.one(place));
+#elif defined(WK_NVIDIA)
         copies_wait();
+        barrier();
 #else
         barrier();
-        in1.land_plain(room.one(odd));
-        if (room_t::makes1 || of_q)
-            in2.land_plain(room.two(odd));
+        in1.land_plain(room.one(place));
+        if (room_t::makes1)
+            in2.land_plain(room.two(place));
         if (room_t::makes1)
             in1.land(room.turned1());
         if (room_t::makes2)
             in2.land(room.turned2());
-#endif
         barrier();
+#endif
     }
 
     /* Whether each of the wave's owners sees, or is seen by, all of the tile. */
@@ -152,7 +159,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
     }
 
     /* Products q . k become weights. slope: of the cap. */
-    MEMBER void weigh(const attn_args &a, const unit &u, int head, int at, int odd, const room_t &room, f32 (*s)[MMA_VALUES],
+    MEMBER void weigh(const attn_args &a, const unit &u, int head, int at, int turn, const room_t &room, f32 (*s)[MMA_VALUES],
                       f32 (*slope)[MMA_VALUES]) const
     {
         f32 scale = (f32)a.scale * LOG2E;
@@ -163,7 +170,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
             for (int i = 0; i < MMA_VALUES; i++) {
                 int other = n * 16 + other_at(i), slot = of_q ? own_slot(i) : 0;
                 int owner = (int)owner0 + own_row(own_slot(i)), key = of_q ? at + other : owner;
-                f32 lse = of_q ? facts[slot].lse : room.lse[odd][other];
+                f32 lse = of_q ? facts[slot].lse : room.lse[turn][other];
                 f32 score = s[n][i] * scale;
                 if (!PLAIN) {
                     query q = query_of(a, u, of_q ? owner : head * u.s + at + other);
@@ -180,25 +187,31 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
             for (int i = 0; i < MMA_VALUES; i++) {
                 int other = n * 16 + other_at(i), slot = of_q ? own_slot(i) : 0;
                 int key = of_q ? at + other : (int)owner0 + own_row(own_slot(i));
-                int lo = of_q ? facts[slot].lo : room.lo[odd][other], hi = of_q ? facts[slot].hi : room.hi[odd][other];
+                int lo = of_q ? facts[slot].lo : room.lo[turn][other], hi = of_q ? facts[slot].hi : room.hi[turn][other];
                 s[n][i] = key >= lo && key < hi ? s[n][i] : 0;
             }
     }
 
-    MEMBER void add_tile(const attn_args &a, const unit &u, int head, int at, int odd, room_t &room)
+    /* next: whether there is a tile after this one. The last products may still be under way at the end. */
+    MEMBER void add_tile(const attn_args &a, const unit &u, int head, int at, int turn, int place, bool next, tile_gate &gate,
+                         room_t &room)
     {
         f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], slope[PLAIN ? 1 : N / 16][MMA_VALUES];
-        start_dots<T, D, N>(own1, room.one(odd), a.d, s);
+        fragment<T> weights1[N / 16][PARTS], weights2[N / 16][PARTS];
+        start_dots<T, D, N>(own1, room.one(place), a.d, s);
         if (room_t::makes1)
-            start_dots<T, D, N>(own2, room.two(odd), a.dv, p);
+            start_dots<T, D, N>(own2, room.two(place), a.dv, p);
         products_wait<room_t::makes1, N / 16>(s);
-        weigh(a, u, head, at, odd, room, s, slope);
-        fragment<T> w1[N / 16][PARTS], w2[N / 16][PARTS];
+        if (next)
+            keep_facts(turn < 2 ? turn + 1 : 0, room);
+        weigh(a, u, head, at, turn, room, s, slope);
+        if (next)
+            gate.announce();
         if constexpr (room_t::makes2) {
             UNROLL
             for (int n = 0; n < N / 16; n++)
-                own_operand<T, PARTS>(s[n], w2[n]);
-            start_add<T, D, N, PARTS>(w2, M::bufs > 1 ? room.two(odd) : room.turned2(), a.dv, out2);
+                own_operand<T, PARTS>(s[n], weights2[n]);
+            start_add<T, D, N, PARTS>(weights2, M::bufs > 1 ? room.two(place) : room.turned2(), a.dv, out2);
         }
         if constexpr (room_t::makes1) {
             products_before(s[0][0]);
@@ -208,16 +221,15 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
                 UNROLL
                 for (int i = 0; i < MMA_VALUES; i++) {
                     int other = n * 16 + other_at(i);
-                    f32 delta = of_q ? facts[of_q ? own_slot(i) : 0].delta : room.delta[odd][other];
+                    f32 delta = of_q ? facts[of_q ? own_slot(i) : 0].delta : room.delta[turn][other];
                     p[n][i] = s[n][i] * (p[n][i] - delta) * (PLAIN ? 1 : slope[PLAIN ? 0 : n][i]);
                 }
-                own_operand<T, PARTS>(p[n], w1[n]);
+                own_operand<T, PARTS>(p[n], weights1[n]);
             }
-            start_add<T, D, N, PARTS>(w1, M::bufs > 1 ? room.one(odd) : room.turned1(), a.d, out1);
-            products_wait<0, D / 16>(out1);
+            start_add<T, D, N, PARTS>(weights1, M::bufs > 1 ? room.one(place) : room.turned1(), a.d, out1);
         }
-        if constexpr (room_t::makes2)
-            products_wait<0, D / 16>(out2);
+        if constexpr (room_t::makes1 && room_t::makes2)
+            products_wait<(D <= 64), D / 16>(out2); /* of wider heads: all, for the registers that their weights take */
     }
 };
 
@@ -247,7 +259,8 @@ DEVICE void grad_block(const attn_args &a, const unit &u)
     source<T> ks = keys_of<T>(a.k, u), vs = keys_of<T>(a.v, u);
     const source<T> &others1 = pass_t::of_q ? ks : qs, &others2 = pass_t::of_q ? vs : dys;
     const int ROWS = pass_t::M::rows;
-    int lo, hi, heads = pass_t::of_q ? 1 : a.group, odd = 0;
+    int lo, hi, heads = pass_t::of_q ? 1 : a.group, place = 0, turn = 0;
+    tile_gate gate;
     pass_t pass = {};
     pass.owner0 = u.first + wave_id() * 16;
     if (pass_t::of_q)
@@ -256,24 +269,31 @@ DEVICE void grad_block(const attn_args &a, const unit &u)
         queries_seeing(a, u, u.first, lesser((i64)u.first + ROWS, (i64)u.t), &lo, &hi);
     if (lo < hi) {
         pass.take_owners(a, u, pass_t::of_q ? qs : ks, pass_t::of_q ? dys : vs, room);
+        gate.open(&room.gate, pass_t::M::threads);
         pass.fetch(a, u, others1, others2, 0, lo, 0, room);
+        pass.keep_facts(0, room);
+        gate.announce();
         for (int head = 0, at = lo; head < heads;) {
             int next = at + N < hi ? at + N : lo, next_head = at + N < hi ? head : head + 1;
-            pass.arrive(odd, room);
+            int after = place + 1 < room_t::bufs ? place + 1 : 0;
+            pass.arrive(place, gate, room);
             if (next_head < heads)
-                pass.fetch(a, u, others1, others2, next_head, next, 1 - odd, room);
-            pass.add_tile(a, u, head, at, odd, room);
+                pass.fetch(a, u, others1, others2, next_head, next, after, room);
+            pass.add_tile(a, u, head, at, room_t::bufs == 3 ? place : turn, place, next_head < heads, gate, room);
             head = next_head;
             at = next;
-            odd = 1 - odd;
+            place = after;
+            turn = turn < 2 ? turn + 1 : 0;
         }
+        products_wait<0, room_t::makes1 ? D / 16 : 1>(pass.out1);
+        products_wait<0, room_t::makes2 ? D / 16 : 1>(pass.out2);
+        gate.close();
     }
     i64 q0 = ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s, k0 = ((i64)u.batch * a.hk + u.head) * u.t;
     if constexpr (room_t::makes1)
         grad_store<T, D>(a.y, pass_t::of_q ? q0 : k0, pass.owner0, pass_t::of_q ? u.rows : u.t, a.d, (f32)a.scale, pass.out1);
     if constexpr (room_t::makes2)
         grad_store<T, D>(a.y2, k0, pass.owner0, u.t, a.dv, 1, pass.out2);
-    barrier();
 }
 
 /* Blocks: x over units and their blocks of owners. PLAIN: no mask and no cap. PARTS: of the weights, see own_operand. */

@@ -101,16 +101,13 @@ template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> 
 /* ---- tiles ---- */
 
 /* Where an element is: blocks of 64 columns, rows of 128 bytes in which 16-byte pieces are exchanged, so that eight rows'
- * pieces of one column lie in all banks. */
+ * pieces of one column lie in all banks. What an operand's place adds to a lane's is a constant but for a few cases: more
+ * of them would be kept in registers. */
 template <int ROWS, int COLS> DEVICE int tile_at(int row, int col)
 {
-#ifdef WK_NVIDIA
-    int twist = row;
-#else
-    int twist = COLS < 64 ? row / 2 ^ row / 16 : row ^ row / 8; /* also for eight rows that are eight apart */
-#endif
     const int PIECES = COLS < 64 ? COLS / 8 : 8;
-    return (col / 64 * ROWS + row) * (PIECES * 8) + (col / 8 ^ twist) % PIECES * 8 + col % 8;
+    return (col / 64 * ROWS + row) * (PIECES * 8) + (col / 8 ^ (COLS < 64 ? row / 2 : row)) % PIECES * 8 +
+           col % 8;
 }
 
 /* Rows row0 .. row0 + 15, columns col0 .. col0 + 15, as an operand; both multiples of 16. */
@@ -148,12 +145,10 @@ template <int ROWS, int COLS, class T> DEVICE fragment<T> turned_operand(const T
 
 /* ---- filling ---- */
 
-/* Eight elements of a row from column c on, zeros beyond its width; aligned: they may be read at once. */
-template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, bool aligned, int c, int width)
+/* Eight elements of a row from column c on, zeros beyond its width; whatever the layout. */
+template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, int c, int width)
 {
     pack<T, 8> v = {};
-    if (row && aligned && c + 7 < width)
-        return load<8>(row + c);
     UNROLL
     for (int j = 0; j < 8; j++)
         if (row && c + j < width)
@@ -161,88 +156,152 @@ template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, bool ali
     return v;
 }
 
-/* Tiles of ROWS rows on their way from `from` (a source of attention_tile.h): aim says where the first begins, fetch starts
- * the next one, land ends it. Between the two, and before others read the tile, is a barrier. On AMD it waits in
- * registers. TURNED: the tile is wanted with its columns as rows; NVIDIA's operands are turned when they are read. */
-template <class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming {
+/* Element c of eight in two rows, as a word. */
+DEVICE u32 two_rows(const pack<u32, 4> &a, const pack<u32, 4> &b, int c)
+{
+    u32 x = a.v[c / 2], y = b.v[c / 2];
+    return c % 2 ? x >> 16 | (y & 0xFFFF0000) : (x & 0xFFFF) | y << 16;
+}
+
+/* Tiles of ROWS rows on their way from a source S (attention_tile.h): aim says where the first begins, fetch starts the next
+ * one, land ends it. Between the two, and before others read the tile, is a barrier. On AMD it waits in registers.
+ * TURNED: the tile is wanted with its columns as rows; NVIDIA's operands are turned when they are read. Rows that cannot be
+ * read 16 bytes at a time take their time. */
+template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming {
     static const int per_row = COLS / 8, each = (ROWS * COLS / 8 + THREADS - 1) / THREADS,
                      step = THREADS / per_row;
-    u32 first, width;
-#ifdef WK_NVIDIA
-    u32 limit; /* rows before it are there: none, where the thread's columns lie beyond the width */
-    const T *at;
-    template <class S> MEMBER void aim(const S &from, u32 row, int columns)
+    S from;
+    u32 first, next; /* rows: of the tile under way, and of the one after it */
+    int width;
+    MEMBER void aim(const S &source, u32 row, int columns)
     {
-        int c = thread_id() % per_row * 8;
-        first = row;
+        from = source;
+        next = row;
         width = columns;
-        limit = c < columns ? from.n : 0;
-        at = from.base + (i64)(row + thread_id() / per_row) * from.s + c;
     }
-    template <class S> MEMBER void fetch(const S &from, T *tile)
+    MEMBER bool quick() const { return from.wide == 8 && width % 8 == 0; }
+    /* Eight elements of a row of the tile; NULL where there is none. */
+    MEMBER const T *part_of(int row, int column) const
     {
-        int c = thread_id() % per_row * 8, row = thread_id() / per_row;
-        if (from.wide == 8 && width % 8 == 0) {
+        u32 r = first + row;
+        if (r >= from.n || column >= width)
+            return nullptr;
+        return (from.per ? from.row(r) : from.base + (i64)r * from.s) + column;
+    }
+#ifdef WK_NVIDIA
+    MEMBER void fetch(T *tile)
+    {
+        int row = thread_id() / per_row, column = thread_id() % per_row * 8;
+        first = next;
+        next += ROWS;
+        if (quick()) {
+            bool mine = column < width;
+            const T *at =
+                from.base + (i64)(first + row) * from.s + column; /* not read where nothing is there */
             UNROLL
             for (int i = 0; i < each; i++, row += step) {
                 if (each * THREADS * 8 > ROWS * COLS && row >= ROWS)
                     break;
-                bool there = first + row < limit;
-                const T *place = from.per && there ? from.row(first + row) + c : at + i * step * from.s;
-                copy_async(tile + tile_at<ROWS, COLS>(row, c), place, there);
+                bool there = mine && first + row < from.n;
+                const T *place = from.per && there ? part_of(row, column) : at + i * step * from.s;
+                copy_async(tile + tile_at<ROWS, COLS>(row, column), place, there);
             }
         } else {
             ROLLED
             for (; row < ROWS; row += step)
-                store<8>(tile + tile_at<ROWS, COLS>(row, c),
-                         eight_of(from.row(first + row), from.d, false, c, (int)width));
+                store<8>(tile + tile_at<ROWS, COLS>(row, column),
+                         eight_of(from.row(first + row), from.d, column, width));
         }
-        first += ROWS;
-        at += ROWS * from.s;
     }
     MEMBER void land(T *) const {}
     MEMBER void land_plain(T *) const {}
 #else
     static_assert(each * THREADS * 8 == ROWS * COLS, "every thread has as much");
-    static const int keys = TURNED ? each < 4 ? each : 4 : 1; /* rows a thread has next to each other */
-    pack<T, 8> v[each];
-    MEMBER int row_of(int i) const { return (thread_id() + i / keys * THREADS) / per_row * keys + i % keys; }
-    template <class S> MEMBER void aim(const S &, u32 row, int columns)
+    /* A thread has some rows next to each other, if they are to be turned; and four threads 64 bytes of a row, so that the
+     * others' rows fill the banks when they are stored. */
+    static const int keys = TURNED ? each < 4 ? each : 4 : 1, side = TURNED ? 4 : per_row;
+    MEMBER int item(int i) const { return (int)thread_id() + i / keys * THREADS; }
+    MEMBER int row_of(int i) const { return item(i) / side % (ROWS / keys) * keys + i % keys; }
+    MEMBER int column_of(int i) const
     {
-        first = row;
-        width = columns;
+        return (item(i) % side + item(i) / (side * (ROWS / keys)) * side) * 8;
     }
-    template <class S> MEMBER void fetch(const S &from, T *)
+    /* RDNA has no registers left to wait in: there tiles are read when they land. */
+    static const bool early = WAVE == 64;
+    pack<u32, 4> v[early ? each : 1]; /* as words: elements by themselves would take a register each */
+    MEMBER pack<u32, 4> read(int i) const
     {
-        int c = thread_id() % per_row * 8;
-        UNROLL
-        for (int i = 0; i < each; i++)
-            v[i] = eight_of(from.row(first + row_of(i)), from.d, from.wide == 8, c, (int)width);
-        first += ROWS;
+        const T *at = part_of(row_of(i), column_of(i));
+        pack<u32, 4> some = {};
+        if (at)
+            some = load<4>((const u32 *)at);
+        return some;
+    }
+    MEMBER pack<u32, 4> held(int i) const { return early ? v[early ? i : 0] : read(i); }
+    MEMBER void fetch(T *)
+    {
+        first = next;
+        next += ROWS;
+        if (early && quick()) {
+            UNROLL
+            for (int i = 0; i < each; i++)
+                v[early ? i : 0] = read(i);
+        }
     }
     MEMBER void land_plain(T *tile) const
     {
-        UNROLL
-        for (int i = 0; i < each; i++)
-            store<8>(tile + tile_at<ROWS, COLS>(row_of(i), (int)thread_id() % per_row * 8), v[i]);
+        if (quick()) {
+            UNROLL
+            for (int i = 0; i < each; i++)
+                store<4>((u32 *)(tile + tile_at<ROWS, COLS>(row_of(i), column_of(i))), held(i));
+            return;
+        }
+        ROLLED
+        for (int i = 0; i < each; i++) {
+            const T *row = from.row(first + row_of(i));
+            store<8>(tile + tile_at<ROWS, COLS>(row_of(i), column_of(i)),
+                     eight_of(row, from.d, column_of(i), width));
+        }
+    }
+    MEMBER void land_turned(T *tile) const
+    {
+        if (quick()) {
+            UNROLL
+            for (int i = 0; i < each; i += keys) {
+                pack<u32, 4> rows[keys];
+                UNROLL
+                for (int k = 0; k < keys; k++)
+                    rows[k] = held(i + k);
+                UNROLL
+                for (int j = 0; j < 8; j++) {
+                    T *to = tile + tile_at<COLS, ROWS>(column_of(i) + j, row_of(i));
+                    if constexpr (keys == 1) {
+                        to->bits = (unsigned short)(rows[0].v[j / 2] >> j % 2 * 16);
+                    } else {
+                        pack<u32, keys / 2> some;
+                        UNROLL
+                        for (int k = 0; k < keys; k += 2)
+                            some.v[k / 2] = two_rows(rows[k], rows[k + 1], j);
+                        store<keys / 2>((u32 *)to, some);
+                    }
+                }
+            }
+            return;
+        }
+        ROLLED
+        for (int i = 0; i < each; i++) {
+            pack<T, 8> one = eight_of(from.row(first + row_of(i)), from.d, column_of(i), width);
+            UNROLL
+            for (int j = 0; j < 8; j++)
+                tile[tile_at<COLS, ROWS>(column_of(i) + j, row_of(i))] = one.v[j];
+        }
     }
     MEMBER void land(T *tile) const
     {
-        int c = thread_id() % per_row * 8;
-        if constexpr (!TURNED) {
+        if constexpr (TURNED)
+            land_turned(tile);
+        else
             land_plain(tile);
-            return;
-        }
-        UNROLL
-        for (int i = 0; i < each; i += keys)
-            UNROLL
-        for (int j = 0; j < 8; j++) {
-            pack<T, keys> some;
-            UNROLL
-            for (int k = 0; k < keys; k++)
-                some.v[k] = v[i + k].v[j];
-            store<keys>(tile + tile_at<COLS, ROWS>(c + j, row_of(i)), some);
-        }
     }
 #endif
 };
@@ -323,6 +382,10 @@ DEVICE void start_add(const fragment<T> (*weights)[PARTS], const T *tile, int wi
         wgmma_add(width_tag<WIDE>(), &out[c / 16][0], weights[n][p], b + n * 128 + c / 64 * (N * 8));
     wgmma_commit();
 #else
+#ifdef WK_AMD
+    __builtin_amdgcn_sched_barrier(
+        0); /* or operands of this product wait in registers for the one before it */
+#endif
     UNROLL
     for (int n = 0; n < N / 16; n++)
         UNROLL
