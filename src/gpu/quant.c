@@ -92,7 +92,8 @@ static wk_status run_thin(const wk_call *c, const wk_tensor *x_in, int64_t m)
     if (!x || !w)
         return wk_error_status();
     int rows = m == 1 ? 1 : m <= 4 ? 4 : WK_QUANT_ROWS;
-    int64_t n = w->shape[0], k = x->shape[x->rank - 1], groups = (n + (m == 1 ? 3 : 1)) / (m == 1 ? 4 : 2);
+    int together = WK_QUANT_GROUP(WK_PARAMS(c, wk_quant_params)->format, rows);
+    int64_t n = w->shape[0], k = x->shape[x->rank - 1], groups = (n + together - 1) / together;
     quant_dot_args a = {.weight = wk_ptr(w),
                         .pitch = pitch_of(w),
                         .x = wk_ptr(x),

@@ -6,6 +6,9 @@
 
 enum { WK_QUANT_ROWS = 8 }; /* the most rows of x that go over the weights together */
 
+/* Rows of weights that a wave takes together with m rows of x (1, 4 or 8): as many as registers hold; q6_k is format 3. */
+#define WK_QUANT_GROUP(format, m) ((m) == 1 ? 4 : (m) == 8 && (format) == 3 ? 1 : 2)
+
 /* y [m, n] = act(x [m, k] . weight^T + bias). */
 typedef struct {
     const u8 *weight;

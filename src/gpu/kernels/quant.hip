@@ -133,7 +133,7 @@ template <class T, int FORMAT, int M> DEVICE void quant_dot(const quant_dot_args
 {
     typedef acc<T> A;
     typedef format_of<FORMAT> F;
-    const int ROWS = M == 1 ? 4 : 2, WAVES = 256 / WAVE, PARTS = F::BLOCK / 8;
+    const int ROWS = WK_QUANT_GROUP(FORMAT, M), WAVES = 256 / WAVE, PARTS = F::BLOCK / 8;
     SHARED A room[WAVES][ROWS * M];
     u32 lane = lane_id(), wave = wave_id(), groups = WAVES / a.split, share = wave % a.split;
     for (i64 g = (i64)block_id() * groups; g * ROWS < a.n; g += (i64)grid_blocks() * groups) {
