@@ -84,11 +84,14 @@ template <class F> struct whole_packs {
                 v = take ? t : v; \
                 at = take ? i : at; \
             } \
+            /* All is read before one is chosen: a choice between places would keep the states in memory. */ \
             MEMBER void merge(const state &b) \
             { \
-                bool take = beats(b.v, v) || (!beats(v, b.v) && b.at < at); \
-                v = take ? b.v : v; \
-                at = take ? b.at : at; \
+                A other = b.v, mine = v; \
+                u32 there = b.at, here = at; \
+                bool take = beats(other, mine) || (!beats(mine, other) && there < here); \
+                v = take ? other : mine; \
+                at = take ? there : here; \
             } \
             MEMBER A y(A) const { return v; } \
             /* When nothing has beaten the start, all elements are equal to it. */ \
