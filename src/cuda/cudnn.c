@@ -106,37 +106,12 @@ cudnnDataType_t wk_cudnn_dtype(wk_dtype dtype)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, NEAR = 8 };
-
-/* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
- * not used for longest goes. */
+/* What a stream has. */
 typedef struct {
     cudnnHandle_t handle;
     void *stream; /* that the handle works on */
-    uint64_t calls;
-    wk_cudnn_plan *plans[PLANS];
-} keeper;
-
-void wk_cudnn_key_add(wk_cudnn_call *d, int64_t value)
-{
-    if (d->key_n < WK_CUDNN_KEY)
-        d->key[d->key_n] = value;
-    d->key_n++;
-}
-
-void wk_cudnn_key_real(wk_cudnn_call *d, double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    wk_cudnn_key_add(d, bits);
-}
-
-void wk_cudnn_key_shape(wk_cudnn_call *d, int rank, const int64_t *shape)
-{
-    wk_cudnn_key_add(d, rank);
-    for (int i = 0; i < rank; i++)
-        wk_cudnn_key_add(d, shape[i]);
-}
+    wk_keeper plans;
+} cudnn_stream;
 
 static void plan_free(wk_cudnn_plan *p)
 {
@@ -172,49 +147,28 @@ void wk_cudnn_packed(wk_cudnn_plan *p, int i, wk_dtype dtype, int rank, const in
             "a tensor");
 }
 
-static bool is_for(const wk_cudnn_plan *p, const wk_cudnn_call *d)
-{
-    return p->key_n == d->key_n && memcmp(p->key, d->key, (size_t)d->key_n * sizeof *d->key) == 0;
-}
-
-/* Where the call's plan is, or goes. */
-static wk_cudnn_plan **place_of(keeper *k, const wk_cudnn_call *d)
-{
-    uint64_t first = wk_hash(WK_HASH_START, d->key, (size_t)d->key_n * sizeof *d->key);
-    wk_cudnn_plan **oldest = NULL;
-    for (unsigned i = 0; i < NEAR; i++) {
-        wk_cudnn_plan **at = &k->plans[(first + i) % PLANS];
-        if (!*at || is_for(*at, d))
-            return at;
-        if (!oldest || (*at)->used < (*oldest)->used)
-            oldest = at;
-    }
-    return oldest;
-}
-
 /* The plan for a call, made where there is none yet. */
 static wk_status plan_of(const wk_stream *s, const wk_cudnn_call *d, wk_cudnn_plan **plan)
 {
-    keeper *k = s->dnn;
-    wk_cudnn_plan **place = place_of(k, d), *p = *place;
-    if (!p || !is_for(p, d)) {
+    cudnn_stream *k = s->dnn;
+    wk_kept **place;
+    wk_cudnn_plan *p = (wk_cudnn_plan *)wk_keeper_find(&k->plans, &d->key, &place);
+    if (!p) {
         if (s->graph)
             return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: nothing is set up while a graph is captured");
-        plan_free(p);
+        plan_free((wk_cudnn_plan *)*place);
         *place = NULL;
         p = wk_alloc(sizeof *p);
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-        *p = (wk_cudnn_plan){.key_n = d->key_n};
-        memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
+        *p = (wk_cudnn_plan){.kept = {d->key, k->plans.calls}};
         d->set_up(k->handle, p, d->data);
         if (out_of_memory(p->status)) {
             plan_free(p);
             return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: setting up: out of memory");
         }
-        *place = p;
+        *place = &p->kept;
     }
-    p->used = ++k->calls;
     *plan = p;
     return p->status == CUDNN_STATUS_SUCCESS
                ? WK_OK
@@ -223,7 +177,7 @@ static wk_status plan_of(const wk_stream *s, const wk_cudnn_call *d, wk_cudnn_pl
 
 static void detach(wk_stream *s)
 {
-    keeper *k = s->dnn;
+    cudnn_stream *k = s->dnn;
     pthread_mutex_lock(&s->dnn_lock);
     if (k->handle && s != s->gpu->stream)
         wk_cudnn.cudnnSetStream(k->handle, s->gpu->stream->handle);
@@ -233,14 +187,14 @@ static void detach(wk_stream *s)
 
 static wk_status open_handle(const wk_gpu *g, wk_stream *s)
 {
-    keeper *k = s->dnn;
+    cudnn_stream *k = s->dnn;
     if (s->graph && !(k && k->handle))
         return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: it is not opened while a graph is captured");
     if (!k) {
         k = wk_alloc(sizeof *k);
         if (!k)
             return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-        *k = (keeper){0};
+        *k = (cudnn_stream){0};
         s->dnn = k;
         s->dnn_detach = detach;
     }
@@ -253,30 +207,14 @@ static wk_status open_handle(const wk_gpu *g, wk_stream *s)
     return status == CUDNN_STATUS_SUCCESS ? WK_OK : fail(g, "opening it", status);
 }
 
-/* A workspace that does not fit is no error: the next implementation needs none. */
-static wk_status get_workspace(const wk_call *c, size_t bytes, void **workspace)
-{
-    *workspace = NULL;
-    if (bytes == 0)
-        return WK_OK;
-    wk_tensor *t = wk_tensor_new(c->device, WK_U8, 1, (int64_t[]){(int64_t)bytes});
-    if (t)
-        *workspace = wk_ptr(t);
-    if (t || wk_error_status() != WK_ERR_MEMORY)
-        return t ? WK_OK : wk_error_status();
-    wk_error_clear();
-    return wk_fail(WK_ERR_UNSUPPORTED, "%s: cuDNN: no memory for a workspace of %zu bytes", c->device->name,
-                   bytes);
-}
-
 static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_cudnn_call *d)
 {
     wk_cudnn_plan *plan = NULL;
     void *workspace;
     WK_TRY(open_handle(g, s));
-    keeper *k = s->dnn;
+    cudnn_stream *k = s->dnn;
     WK_TRY(plan_of(s, d, &plan));
-    WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
+    WK_TRY(wk_vendor_workspace(d->call, "cuDNN", plan->workspace, &workspace));
     cudnnStatus_t status = d->run(k->handle, plan, workspace, d->data);
     if (status == CUDNN_STATUS_SUCCESS)
         return WK_OK;
@@ -289,11 +227,11 @@ wk_status wk_cudnn_run(wk_cudnn_call *d)
 {
     wk_gpu *g = wk_gpu_of(d->call->device);
     wk_stream *s = wk_gpu_stream(g);
-    wk_cudnn_key_add(d, (int64_t)(intptr_t)d->call->op);
-    wk_cudnn_key_add(d, d->call->dtype);
-    wk_cudnn_key_add(d, wk_deterministic());
-    if (d->key_n > WK_CUDNN_KEY)
-        return wk_fail(WK_ERR_INTERNAL, "cuDNN: a key of %d numbers", d->key_n);
+    wk_key_add(&d->key, (int64_t)(intptr_t)d->call->op);
+    wk_key_add(&d->key, d->call->dtype);
+    wk_key_add(&d->key, wk_deterministic());
+    if (d->key.n > WK_KEY)
+        return wk_fail(WK_ERR_INTERNAL, "cuDNN: a key of %d numbers", d->key.n);
     int code = g->driver->enter(g->context);
     if (code)
         return wk_gpu_fail(g, code, d->call->op->name);

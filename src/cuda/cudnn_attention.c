@@ -272,13 +272,13 @@ static wk_status run(wk_call *c)
     w.data[LOWEST2] = w.windowed ? &w.lowest : NULL;
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     for (int i = 0; i < 3; i++) {
-        wk_cudnn_key_shape(&d, 4, in[i]->shape);
-        wk_cudnn_key_shape(&d, 4, w.strides[Q + i]);
+        wk_key_shape(&d.key, 4, in[i]->shape);
+        wk_key_shape(&d.key, 4, w.strides[Q + i]);
     }
-    wk_cudnn_key_add(&d, w.causal);
-    wk_cudnn_key_add(&d, w.windowed);
-    wk_cudnn_key_add(&d, w.lse);
-    wk_cudnn_key_add(&d, w.number);
+    wk_key_add(&d.key, w.causal);
+    wk_key_add(&d.key, w.windowed);
+    wk_key_add(&d.key, w.lse);
+    wk_key_add(&d.key, w.number);
     return wk_cudnn_run(&d);
 }
 

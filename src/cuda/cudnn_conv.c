@@ -283,16 +283,16 @@ static void fill_shapes(work *w, int dims)
 
 static void fill_key(wk_cudnn_call *d, const work *w)
 {
-    wk_cudnn_key_add(d, w->g.groups);
-    wk_cudnn_key_add(d, w->channels_last);
-    wk_cudnn_key_add(d, w->fast);
-    wk_cudnn_key_add(d, w->number);
-    wk_cudnn_key_add(d, w->bias + 2 * w->relu);
+    wk_key_add(&d->key, w->g.groups);
+    wk_key_add(&d->key, w->channels_last);
+    wk_key_add(&d->key, w->fast);
+    wk_key_add(&d->key, w->number);
+    wk_key_add(&d->key, w->bias + 2 * w->relu);
     for (int i = 0; i < TENSORS; i++)
-        wk_cudnn_key_shape(d, w->dims + 2, w->shape[i]);
-    wk_cudnn_key_shape(d, 3, w->g.stride);
-    wk_cudnn_key_shape(d, 3, w->g.padding);
-    wk_cudnn_key_shape(d, 3, w->g.dilation);
+        wk_key_shape(&d->key, w->dims + 2, w->shape[i]);
+    wk_key_shape(&d->key, 3, w->g.stride);
+    wk_key_shape(&d->key, 3, w->g.padding);
+    wk_key_shape(&d->key, 3, w->g.dilation);
 }
 
 /* ---- calls ---- */
@@ -456,7 +456,7 @@ int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, i
         s.w.bias = takes_bias(c, &s.w);
         wk_cudnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
         fill_key(&d, &s.w);
-        wk_cudnn_key_add(&d, -1); /* no plan that runs */
+        wk_key_add(&d.key, -1); /* no plan that runs */
         if (wk_cudnn_run(&d) != WK_OK)
             wk_error_clear();
     }

@@ -60,11 +60,11 @@ static wk_status run(wk_call *c)
     if (!w.x)
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_cudnn_key_shape(&d, 4, w.shape);
-    wk_cudnn_key_add(&d, w.p->size);
-    wk_cudnn_key_real(&d, w.p->alpha);
-    wk_cudnn_key_real(&d, w.p->beta);
-    wk_cudnn_key_real(&d, w.p->k);
+    wk_key_shape(&d.key, 4, w.shape);
+    wk_key_add(&d.key, w.p->size);
+    wk_key_real(&d.key, w.p->alpha);
+    wk_key_real(&d.key, w.p->beta);
+    wk_key_real(&d.key, w.p->k);
     return wk_cudnn_run(&d);
 }
 

@@ -10,6 +10,7 @@
 #include "cuda_libs.h"
 #include "cudnn.h"
 #include "gpu/gpu.h"
+#include "gpu/vendor.h"
 
 /* The functions, by their own names: wk_cudnn.cudnnBackendFinalize(...). */
 #define X(result, name, arguments) result(*name) arguments;
@@ -23,16 +24,11 @@ extern wk_cudnn_calls wk_cudnn;
 /* Loads the library, once; false when it is not to be had. */
 bool wk_cudnn_load(void);
 
-enum {
-    WK_CUDNN_KEY = 64,
-    WK_CUDNN_DESCRIPTORS = 96,
-    WK_CUDNN_CONFIGS = 32,
-    WK_CUDNN_OPS = 24,
-    WK_CUDNN_TENSORS = 8
-};
+enum { WK_CUDNN_DESCRIPTORS = 96, WK_CUDNN_CONFIGS = 32, WK_CUDNN_OPS = 24, WK_CUDNN_TENSORS = 8 };
 
 /* What was set up for a kind of call. */
 typedef struct wk_cudnn_plan {
+    wk_kept kept;                                        /* first */
     cudnnBackendDescriptor_t made[WK_CUDNN_DESCRIPTORS]; /* all there are, to be destroyed with the plan */
     int n_made;
     cudnnBackendDescriptor_t ops[WK_CUDNN_OPS];
@@ -48,26 +44,17 @@ typedef struct wk_cudnn_plan {
     size_t workspace;     /* bytes that run gets */
     cudnnStatus_t status; /* of the set-up: kept too, so that a refusal is asked for once */
     char trouble[240];    /* which step failed, and the library's words */
-    uint64_t used;        /* the last call of the stream that did */
-    int64_t key[WK_CUDNN_KEY];
-    int key_n;
 } wk_cudnn_plan;
 
 /* One call by cuDNN. `set_up` fills a plan, only when there is none yet for the key; `run` queues the work. Both get
  * `data` and run one at a time on a stream. */
 typedef struct {
     const wk_call *call;
-    int64_t key[WK_CUDNN_KEY]; /* all that the plan depends on beside op and dtype */
-    int key_n;
+    wk_key key; /* all that the plan depends on beside op and dtype */
     void (*set_up)(cudnnHandle_t, wk_cudnn_plan *, const void *data);
     cudnnStatus_t (*run)(cudnnHandle_t, const wk_cudnn_plan *, void *workspace, const void *data);
     const void *data;
 } wk_cudnn_call;
-
-void wk_cudnn_key_add(wk_cudnn_call *d, int64_t value);
-/* Numbers that are not whole, by their bits. */
-void wk_cudnn_key_real(wk_cudnn_call *d, double value);
-void wk_cudnn_key_shape(wk_cudnn_call *d, int rank, const int64_t *shape);
 
 /* WK_ERR_UNSUPPORTED when cuDNN has nothing for the call; the next implementation may take it. */
 wk_status wk_cudnn_run(wk_cudnn_call *d);

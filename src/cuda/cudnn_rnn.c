@@ -267,9 +267,9 @@ static wk_status run_lists(work *w)
         w->dweights[i] = c->tail_out ? place(w, c->tail_out[i]) : NULL;
     }
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_cudnn_key_shape(&d, 10,
-                       (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode,
-                                   w->dtype, w->cores});
+    wk_key_shape(&d.key, 10,
+                 (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode, w->dtype,
+                             w->cores});
     if (wk_pending())
         return wk_error_status();
     WK_TRY(wk_cudnn_run(&d));

@@ -64,7 +64,7 @@ static wk_status run(wk_call *c)
     if (!w.x || (c->in[1] && !w.dy))
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_cudnn_key_shape(&d, 3, w.shape);
+    wk_key_shape(&d.key, 3, w.shape);
     return wk_cudnn_run(&d);
 }
 

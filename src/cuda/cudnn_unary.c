@@ -69,9 +69,9 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_cudnn_key_add(&d, w.a.mode);
-    wk_cudnn_key_add(&d, wk_count(w.x));
-    wk_cudnn_key_real(&d, w.a.number);
+    wk_key_add(&d.key, w.a.mode);
+    wk_key_add(&d.key, wk_count(w.x));
+    wk_key_real(&d.key, w.a.number);
     return wk_cudnn_run(&d);
 }
 

@@ -3,6 +3,7 @@
 #define WK_ROCM_DNN_H
 
 #include "gpu/gpu.h"
+#include "gpu/vendor.h"
 #include "miopen.h"
 #include "rocm.h"
 
@@ -18,10 +19,11 @@ extern wk_miopen_calls wk_miopen;
 /* Loads the library, once; false when it is not to be had. */
 bool wk_miopen_load(void);
 
-enum { WK_DNN_TENSORS = 8, WK_DNN_KEY = 64 };
+enum { WK_DNN_TENSORS = 8 };
 
 /* What was set up for a kind of call: descriptors, and what the library answered. */
 typedef struct wk_dnn_plan {
+    wk_kept kept; /* first */
     miopenTensorDescriptor_t tensor[WK_DNN_TENSORS];
     void *op; /* the descriptor of the op itself; freed by */
     miopenStatus_t (*destroy)(struct wk_dnn_plan *);
@@ -29,26 +31,17 @@ typedef struct wk_dnn_plan {
     size_t workspace; /* bytes that run gets */
     uint64_t solution;
     miopenStatus_t status; /* of the set-up: kept too, so that a refusal is asked for once */
-    uint64_t used;         /* the last call of the stream that did */
-    int64_t key[WK_DNN_KEY];
-    int key_n;
 } wk_dnn_plan;
 
 /* One call by MIOpen. `set_up` fills a plan, only when there is none yet for the key; `run` queues the work. Both
  * get `data` and run one at a time on a stream. */
 typedef struct {
     const wk_call *call;
-    int64_t key[WK_DNN_KEY]; /* all that the plan depends on beside op and dtype */
-    int key_n;
+    wk_key key; /* all that the plan depends on beside op and dtype */
     miopenStatus_t (*set_up)(miopenHandle_t, wk_dnn_plan *, const void *data);
     miopenStatus_t (*run)(miopenHandle_t, const wk_dnn_plan *, void *workspace, const void *data);
     const void *data;
 } wk_dnn_call;
-
-void wk_dnn_key_add(wk_dnn_call *d, int64_t value);
-/* Numbers that are not whole, by their bits. */
-void wk_dnn_key_real(wk_dnn_call *d, double value);
-void wk_dnn_key_shape(wk_dnn_call *d, int rank, const int64_t *shape);
 
 /* WK_ERR_UNSUPPORTED when MIOpen has nothing for the call; the next implementation may take it. */
 wk_status wk_dnn_run(wk_dnn_call *d);

@@ -40,15 +40,11 @@ const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes)
 
 /* ---- plans ---- */
 
-enum { PLANS = 512, NEAR = 8 };
-
-/* What a stream keeps. A plan's place is at its hash or a few behind; where all of these are taken the one that was
- * not used for longest goes. */
+/* What a stream has. */
 typedef struct wk_dnn {
     miopenHandle_t handle;
     void *stream; /* that the handle works on */
-    uint64_t calls;
-    wk_dnn_plan *plans[PLANS];
+    wk_keeper keeper;
 } wk_dnn;
 
 miopenDataType_t wk_dnn_dtype(wk_dtype dtype)
@@ -74,27 +70,6 @@ miopenStatus_t wk_dnn_tensor(wk_dnn_plan *p, int i, wk_dtype dtype, int rank, co
     return wk_miopen.miopenSetTensorDescriptor(p->tensor[i], wk_dnn_dtype(dtype), rank, lengths, steps);
 }
 
-void wk_dnn_key_add(wk_dnn_call *d, int64_t value)
-{
-    if (d->key_n < WK_DNN_KEY)
-        d->key[d->key_n] = value;
-    d->key_n++;
-}
-
-void wk_dnn_key_real(wk_dnn_call *d, double value)
-{
-    int64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    wk_dnn_key_add(d, bits);
-}
-
-void wk_dnn_key_shape(wk_dnn_call *d, int rank, const int64_t *shape)
-{
-    wk_dnn_key_add(d, rank);
-    for (int i = 0; i < rank; i++)
-        wk_dnn_key_add(d, shape[i]);
-}
-
 static void plan_free(wk_dnn_plan *p)
 {
     if (!p)
@@ -109,52 +84,22 @@ static void plan_free(wk_dnn_plan *p)
     wk_free(p);
 }
 
-static unsigned hash_of(const wk_dnn_call *d)
-{
-    uint64_t h = 0xcbf29ce484222325;
-    for (int i = 0; i < d->key_n; i++) {
-        h = (h ^ (uint64_t)d->key[i]) * 0x9e3779b97f4a7c15;
-        h ^= h >> 29;
-    }
-    return (unsigned)(h % PLANS);
-}
-
-static bool is_for(const wk_dnn_plan *p, const wk_dnn_call *d)
-{
-    return p->key_n == d->key_n && memcmp(p->key, d->key, (size_t)d->key_n * sizeof *d->key) == 0;
-}
-
-/* Where the call's plan is, or goes. */
-static wk_dnn_plan **place_of(wk_dnn *dnn, const wk_dnn_call *d)
-{
-    unsigned first = hash_of(d);
-    wk_dnn_plan **oldest = NULL;
-    for (unsigned i = 0; i < NEAR; i++) {
-        wk_dnn_plan **at = &dnn->plans[(first + i) % PLANS];
-        if (!*at || is_for(*at, d))
-            return at;
-        if (!oldest || (*at)->used < (*oldest)->used)
-            oldest = at;
-    }
-    return oldest;
-}
-
 /* The plan for a call, made where there is none yet. */
 static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan **plan)
 {
     const wk_gpu *g = s->gpu;
     wk_dnn *dnn = s->dnn;
-    wk_dnn_plan **place = place_of(dnn, d), *p = *place;
-    if (!p || !is_for(p, d)) {
+    wk_kept **place;
+    wk_dnn_plan *p = (wk_dnn_plan *)wk_keeper_find(&dnn->keeper, &d->key, &place);
+    if (!p) {
         if (s->graph)
             return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen: nothing is set up while a graph is captured");
-        plan_free(p);
+        plan_free((wk_dnn_plan *)*place);
         *place = NULL;
         p = wk_alloc(sizeof *p);
         if (!p)
             return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
-        *p = (wk_dnn_plan){.key_n = d->key_n};
-        memcpy(p->key, d->key, (size_t)d->key_n * sizeof *d->key);
+        *p = (wk_dnn_plan){.kept = {d->key, dnn->keeper.calls}};
         p->status = d->set_up(dnn->handle, p, d->data);
         if (p->status == miopenStatusSuccess && p->workspace > wk_workspace_most())
             p->status = miopenStatusUnsupportedOp;
@@ -162,9 +107,8 @@ static wk_status plan_of(const wk_stream *s, const wk_dnn_call *d, wk_dnn_plan *
             plan_free(p);
             return fail(g, "setting up", miopenStatusAllocFailed);
         }
-        *place = p;
+        *place = &p->kept;
     }
-    p->used = ++dnn->calls;
     *plan = p;
     return p->status == miopenStatusSuccess ? WK_OK : fail(g, "setting up", p->status);
 }
@@ -199,22 +143,6 @@ static wk_status open_handle(const wk_gpu *g, wk_stream *s)
     return status == miopenStatusSuccess ? WK_OK : fail(g, "opening it", status);
 }
 
-/* A workspace that does not fit is no error: the next implementation needs none. */
-static wk_status get_workspace(const wk_call *c, size_t bytes, void **workspace)
-{
-    *workspace = NULL;
-    if (bytes == 0)
-        return WK_OK;
-    wk_tensor *t = wk_tensor_new(c->device, WK_U8, 1, (int64_t[]){(int64_t)bytes});
-    if (t)
-        *workspace = wk_ptr(t);
-    if (t || wk_error_status() != WK_ERR_MEMORY)
-        return t ? WK_OK : wk_error_status();
-    wk_error_clear();
-    return wk_fail(WK_ERR_UNSUPPORTED, "%s: MIOpen: no memory for a workspace of %zu bytes", c->device->name,
-                   bytes);
-}
-
 static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_dnn_call *d)
 {
     wk_dnn_plan *plan = NULL;
@@ -222,7 +150,7 @@ static wk_status run_locked(const wk_gpu *g, wk_stream *s, const wk_dnn_call *d)
     WK_TRY(open_handle(g, s));
     wk_dnn *dnn = s->dnn;
     WK_TRY(plan_of(s, d, &plan));
-    WK_TRY(get_workspace(d->call, plan->workspace, &workspace));
+    WK_TRY(wk_vendor_workspace(d->call, "MIOpen", plan->workspace, &workspace));
     miopenStatus_t status = d->run(dnn->handle, plan, workspace, d->data);
     if (status != miopenStatusAllocFailed) /* what failed once is not tried again: it would print again */
         plan->status = status;
@@ -233,10 +161,10 @@ wk_status wk_dnn_run(wk_dnn_call *d)
 {
     wk_gpu *g = wk_gpu_of(d->call->device);
     wk_stream *s = wk_gpu_stream(g);
-    wk_dnn_key_add(d, (int64_t)(intptr_t)d->call->op);
-    wk_dnn_key_add(d, d->call->dtype);
-    if (d->key_n > WK_DNN_KEY)
-        return wk_fail(WK_ERR_INTERNAL, "MIOpen: a key of %d numbers", d->key_n);
+    wk_key_add(&d->key, (int64_t)(intptr_t)d->call->op);
+    wk_key_add(&d->key, d->call->dtype);
+    if (d->key.n > WK_KEY)
+        return wk_fail(WK_ERR_INTERNAL, "MIOpen: a key of %d numbers", d->key.n);
     int code = g->driver->enter(g->context);
     if (code)
         return wk_gpu_fail(g, code, d->call->op->name);

@@ -176,17 +176,17 @@ static wk_status finish(const wk_call *c, work *w)
         return wk_error_status();
     activation_of(c, &w->a);
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_dnn_key_add(&d, w->a.mode);
-    wk_dnn_key_add(&d, w->bias);
+    wk_key_add(&d.key, w->a.mode);
+    wk_key_add(&d.key, w->bias);
     if (w->conv) {
-        wk_dnn_key_shape(&d, 4, w->x->shape);
-        wk_dnn_key_shape(&d, 4, w->weight->shape);
-        wk_dnn_key_add(&d, w->g.groups);
-        wk_dnn_key_shape(&d, 3, w->g.stride);
-        wk_dnn_key_shape(&d, 3, w->g.padding);
-        wk_dnn_key_shape(&d, 3, w->g.dilation);
+        wk_key_shape(&d.key, 4, w->x->shape);
+        wk_key_shape(&d.key, 4, w->weight->shape);
+        wk_key_add(&d.key, w->g.groups);
+        wk_key_shape(&d.key, 3, w->g.stride);
+        wk_key_shape(&d.key, 3, w->g.padding);
+        wk_key_shape(&d.key, 3, w->g.dilation);
     } else {
-        wk_dnn_key_shape(&d, 3, (int64_t[]){w->s.n, w->s.c, w->s.inner});
+        wk_key_shape(&d.key, 3, (int64_t[]){w->s.n, w->s.c, w->s.inner});
     }
     return wk_dnn_run(&d);
 }

@@ -182,9 +182,9 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_shape(&d, 4, x);
-    wk_dnn_key_add(&d, p->causal);
-    wk_dnn_key_real(&d, w.scale);
+    wk_key_shape(&d.key, 4, x);
+    wk_key_add(&d.key, p->causal);
+    wk_key_real(&d.key, w.scale);
     WK_TRY(wk_dnn_run(&d));
     return put_lse(c, &w);
 }

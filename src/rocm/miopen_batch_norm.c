@@ -72,7 +72,7 @@ static wk_status finish(const wk_call *c, const work *w)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_dnn_key_shape(&d, 3, (int64_t[]){w->s.n, w->s.c, w->s.inner});
+    wk_key_shape(&d.key, 3, (int64_t[]){w->s.n, w->s.c, w->s.inner});
     return wk_dnn_run(&d);
 }
 

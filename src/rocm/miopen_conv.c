@@ -168,14 +168,14 @@ static void fill_shapes(work *w, int dims)
 
 static void fill_key(wk_dnn_call *d, const work *w)
 {
-    wk_dnn_key_add(d, (int64_t)w->variant);
-    wk_dnn_key_add(d, w->g.groups);
-    wk_dnn_key_shape(d, w->dims + 2, w->image_shape);
-    wk_dnn_key_shape(d, w->dims + 2, w->weight_shape);
-    wk_dnn_key_shape(d, w->dims + 2, w->map_shape);
-    wk_dnn_key_shape(d, 3, w->g.stride);
-    wk_dnn_key_shape(d, 3, w->g.padding);
-    wk_dnn_key_shape(d, 3, w->g.dilation);
+    wk_key_add(&d->key, (int64_t)w->variant);
+    wk_key_add(&d->key, w->g.groups);
+    wk_key_shape(&d->key, w->dims + 2, w->image_shape);
+    wk_key_shape(&d->key, w->dims + 2, w->weight_shape);
+    wk_key_shape(&d->key, w->dims + 2, w->map_shape);
+    wk_key_shape(&d->key, 3, w->g.stride);
+    wk_key_shape(&d->key, 3, w->g.padding);
+    wk_key_shape(&d->key, 3, w->g.dilation);
 }
 
 static wk_status start(const wk_call *c, work *w)
@@ -285,7 +285,7 @@ int wk_miopen_variants(wk_call *c, size_t workspace, uint64_t *list, int room)
         return 0;
     wk_dnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
     fill_key(&d, &s.w);
-    wk_dnn_key_add(&d, (int64_t)workspace);
+    wk_key_add(&d.key, (int64_t)workspace);
     return wk_dnn_run(&d) == WK_OK ? n : 0;
 }
 

@@ -113,13 +113,13 @@ static wk_status run_with(const wk_call *c, work *w, int *memory, size_t labels,
     w->input_lengths = w->label_lengths + lengths;
     WK_TRY(fetch_all(c, w, w->input_lengths + lengths, memory));
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_dnn_key_shape(&d, 3, w->x->shape);
-    wk_dnn_key_add(&d, w->blank);
+    wk_key_shape(&d.key, 3, w->x->shape);
+    wk_key_add(&d.key, w->blank);
     int64_t sum = 0; /* of what MIOpen's workspace depends on */
     for (int64_t i = 0; i < w->b; i++)
         sum = (int64_t)((uint64_t)sum * 0x9e3779b97f4a7c15 + (uint64_t)w->label_lengths[i] * 65599 +
                         (uint64_t)w->input_lengths[i]);
-    wk_dnn_key_add(&d, sum);
+    wk_key_add(&d.key, sum);
     return wk_dnn_run(&d);
 }
 

@@ -69,11 +69,11 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_shape(&d, 4, w.shape);
-    wk_dnn_key_shape(&d, 2, (int64_t[]){w.p->mode, w.p->size});
-    wk_dnn_key_real(&d, w.p->alpha);
-    wk_dnn_key_real(&d, w.p->beta);
-    wk_dnn_key_real(&d, w.p->k);
+    wk_key_shape(&d.key, 4, w.shape);
+    wk_key_shape(&d.key, 2, (int64_t[]){w.p->mode, w.p->size});
+    wk_key_real(&d.key, w.p->alpha);
+    wk_key_real(&d.key, w.p->beta);
+    wk_key_real(&d.key, w.p->k);
     return wk_dnn_run(&d);
 }
 

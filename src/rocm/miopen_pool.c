@@ -62,12 +62,13 @@ static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *worksp
 
 static void fill_key(wk_dnn_call *d, const work *w)
 {
-    wk_dnn_key_add(d, w->mode);
-    wk_dnn_key_add(d, w->s.planes);
+    wk_key_add(&d->key, w->mode);
+    wk_key_add(&d->key, w->s.planes);
     const wk_pool_dim *dims[] = {&w->s.h, &w->s.w};
     for (int i = 0; i < 2; i++)
-        wk_dnn_key_shape(
-            d, 5, (int64_t[]){dims[i]->in, dims[i]->out, dims[i]->kernel, dims[i]->stride, dims[i]->padding});
+        wk_key_shape(
+            &d->key, 5,
+            (int64_t[]){dims[i]->in, dims[i]->out, dims[i]->kernel, dims[i]->stride, dims[i]->padding});
 }
 
 static wk_status run(wk_call *c)

@@ -95,8 +95,8 @@ static wk_status run(wk_call *c)
     if (!w.x)
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_shape(&d, w.e.rank, w.e.x);
-    wk_dnn_key_shape(&d, w.e.rank, w.e.y);
+    wk_key_shape(&d.key, w.e.rank, w.e.x);
+    wk_key_shape(&d.key, w.e.rank, w.e.y);
     return wk_dnn_run(&d);
 }
 

@@ -224,8 +224,8 @@ static wk_status run_work(work *w)
     for (int i = 0; i < c->n_tail; i++)
         w->weights[i] = packed(c->tail[i]);
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_dnn_key_shape(&d, 8,
-                     (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode});
+    wk_key_shape(&d.key, 8,
+                 (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode});
     status = wk_pending() ? wk_error_status() : wk_dnn_run(&d);
     wk_free(w->weights);
     return status;

@@ -70,7 +70,7 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_shape(&d, 4, c->in[0]->shape);
+    wk_key_shape(&d.key, 4, c->in[0]->shape);
     return wk_dnn_run(&d);
 }
 

@@ -66,7 +66,7 @@ static wk_status run(wk_call *c)
     if (!w.x || (c->in[1] && !w.dy))
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_shape(&d, 3, w.shape);
+    wk_key_shape(&d.key, 3, w.shape);
     return wk_dnn_run(&d);
 }
 

@@ -69,11 +69,11 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    wk_dnn_key_add(&d, w.a.mode);
-    wk_dnn_key_add(&d, wk_count(w.x));
-    wk_dnn_key_real(&d, w.a.alpha);
-    wk_dnn_key_real(&d, w.a.beta);
-    wk_dnn_key_real(&d, w.a.gamma);
+    wk_key_add(&d.key, w.a.mode);
+    wk_key_add(&d.key, wk_count(w.x));
+    wk_key_real(&d.key, w.a.alpha);
+    wk_key_real(&d.key, w.a.beta);
+    wk_key_real(&d.key, w.a.gamma);
     return wk_dnn_run(&d);
 }
 
