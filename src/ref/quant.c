@@ -24,15 +24,23 @@ static double weight_of(wk_qformat format, const uint8_t *block, int i)
     return d * (int8_t)block[192 + i / 16] * ((low | high << 4) - 32);
 }
 
-/* Byte by byte: the tensor's rows may have any layout. */
-static double weight_at(const wk_call *c, const wk_tensor *w, int64_t row, int64_t col)
-{
-    const wk_qformat_info *info = wk_quant_info(c);
+/* The block that was read last. Byte by byte: the tensor's rows may have any layout. */
+typedef struct {
+    const wk_call *call;
+    const wk_tensor *weight;
+    int64_t first; /* its first byte; -1: none yet */
     uint8_t block[256];
-    int64_t first = row * w->shape[w->rank - 1] + col / info->block * info->bytes;
-    for (int b = 0; b < info->bytes; b++)
-        block[b] = (uint8_t)wk_ref_get_int(w, first + b);
-    return weight_of((wk_qformat)WK_PARAMS(c, wk_quant_params)->format, block, (int)(col % info->block));
+} reader;
+
+static double weight_at(reader *r, int64_t row, int64_t col)
+{
+    const wk_qformat_info *info = wk_quant_info(r->call);
+    int64_t first = row * r->weight->shape[r->weight->rank - 1] + col / info->block * info->bytes;
+    for (int b = 0; b < info->bytes && first != r->first; b++)
+        r->block[b] = (uint8_t)wk_ref_get_int(r->weight, first + b);
+    r->first = first;
+    return weight_of((wk_qformat)WK_PARAMS(r->call, wk_quant_params)->format, r->block,
+                     (int)(col % info->block));
 }
 
 static double activate(int64_t act, double v)
@@ -50,10 +58,11 @@ static wk_status run_qlinear(wk_call *c)
 {
     const wk_tensor *x = c->in[0], *w = c->in[1];
     int64_t n = w->shape[0], k = x->shape[x->rank - 1];
+    reader r = {.call = c, .weight = w, .first = -1};
     for (int64_t y = 0; y < wk_count(c->out[0]); y++) {
         double sum = c->in[2] ? wk_ref_get(c->in[2], y % n) : 0;
         for (int64_t p = 0; p < k; p++)
-            sum += wk_ref_get(x, y / n * k + p) * weight_at(c, w, y % n, p);
+            sum += wk_ref_get(x, y / n * k + p) * weight_at(&r, y % n, p);
         wk_ref_set(c->out[0], y, activate(WK_PARAMS(c, wk_quant_params)->act, sum));
     }
     return WK_OK;
@@ -63,8 +72,9 @@ static wk_status run_dequantize(wk_call *c)
 {
     wk_tensor *y = c->out[0];
     int64_t k = y->shape[y->rank - 1];
+    reader r = {.call = c, .weight = c->in[0], .first = -1};
     for (int64_t i = 0; i < wk_count(y); i++)
-        wk_ref_set(y, i, weight_at(c, c->in[0], i / k, i % k));
+        wk_ref_set(y, i, weight_at(&r, i / k, i % k));
     return WK_OK;
 }
 
@@ -77,9 +87,10 @@ static wk_status run_qembedding(wk_call *c)
 {
     wk_tensor *y = c->out[0];
     int64_t k = y->shape[y->rank - 1];
+    reader r = {.call = c, .weight = c->in[0], .first = -1};
     for (int64_t i = 0; i < wk_count(y); i++) {
         int64_t id = wk_ref_get_int(c->in[1], i / k);
-        wk_ref_set(y, i, id == padding(c->in[1]->dtype) ? 0 : weight_at(c, c->in[0], id, i % k));
+        wk_ref_set(y, i, id == padding(c->in[1]->dtype) ? 0 : weight_at(&r, id, i % k));
     }
     return WK_OK;
 }
