@@ -22,6 +22,8 @@ static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
     w->q = attn_take(base, &at, ATTN_ROWS * d, one);
     w->q_turned = attn_take(base, &at, ATTN_ROWS * d, one);
     w->s = attn_take(base, &at, ATTN_ROWS * ATTN_KEYS, one);
+    if (base && p->softcap > 0) /* a cap is taken of columns that no product fills */
+        memset(w->s, 0, ATTN_ROWS * ATTN_KEYS * sizeof *w->s);
     w->o_turned = attn_take(base, &at, ATTN_ROWS * dv, one);
     w->k = attn_take(base, &at, ATTN_THIN_KEYS * d, one);
     w->v = attn_take(base, &at, ATTN_THIN_KEYS * dv, one);
