@@ -2,21 +2,8 @@
 # bench_cli.sh: `wick bench`: what it prints, writes and refuses. How fast the ops are is not looked at.
 # usage: bench_cli.sh PATH/TO/wick
 PATH=$(dirname "$1"):$PATH
-passed=0 failed=0
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/counting.sh"
 cd "$folder" || exit 1
-
-check() { # what, then a command that has to succeed
-    what=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $what" >&2
-    fi
-}
 
 fast='--device cpu --seconds 0 --filter rope.f32 --filter matmul.b16'
 check 'the list has the cases' sh -c 'wick bench --device cpu --list | grep -qx rope.f32'
@@ -46,5 +33,4 @@ check 'ops --device --json' grep -q '"op":"conv2d","dtype":"bf16","device":"cpu"
 wick ops add --device cpu:7 2>err
 check 'ops: no such device: exit status 1' test $? -eq 1
 
-echo "$passed passed, $failed failed"
-test "$failed" -eq 0
+summary

@@ -3,21 +3,8 @@
 # wrong number. No error is allowed here, so that there are failures.
 # usage: check_cli.sh PATH/TO/wick
 PATH=$(dirname "$1"):$PATH
-passed=0 failed=0
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/counting.sh"
 cd "$folder" || exit 1
-
-check() { # what, then a command that has to succeed
-    what=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $what" >&2
-    fi
-}
 
 wick check --device cpu --op conv2d --op softmax --op gru --op layer_norm --op matmul --tolerance 0 \
     --save 'a folder' >out
@@ -59,5 +46,4 @@ check 'an op without its implementation: says so' grep -q 'FAIL relu: no impleme
 WICK_WITHOUT=sim,imd wick check --device cpu --op relu --quick >out
 check 'only whole names count' test $? -eq 0
 
-echo "$passed passed, $failed failed"
-test "$failed" -eq 0
+summary

@@ -2,21 +2,8 @@
 # op_cli.sh: tests of `wick op` from the shell: files in, files out, exit status, messages.
 # usage: op_cli.sh PATH/TO/wick
 wick=$1
-passed=0 failed=0
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/counting.sh"
 cd "$folder" || exit 1
-
-check() { # what, then a command that has to succeed
-    what=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "failed: $what: $(cat err 2>/dev/null)" >&2
-    fi
-}
 
 # A safetensors file: name, header, data as printf's escapes.
 file() {
@@ -176,5 +163,4 @@ if [ -w /dev/full ]; then
     check 'a full disk: exit status 1' test $? -eq 1
 fi
 
-echo "$passed passed, $failed failed"
-test "$failed" -eq 0
+summary

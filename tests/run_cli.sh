@@ -2,33 +2,7 @@
 # run_cli.sh: `wick run` from outside: what it prints, and what it says about folders that are not what they have to be.
 # usage: run_cli.sh WICK MODELS
 wick=$1 models=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0 failed=0
-
-# check NAME TEST...: counts one check.
-check() {
-    name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "run_cli: $name" >&2
-        sed 's/^/    /' "$folder/err" >&2
-    fi
-}
-
-# fails STATUS WORD ARGUMENTS...: the call must end with the status and one line that has the word.
-fails() {
-    want=$1 word=$2
-    shift 2
-    "$wick" run "$@" >"$folder/out" 2>"$folder/err"
-    got=$?
-    check "$*: status $got, expected $want" [ "$got" = "$want" ]
-    check "$*: expected '$word'" grep -q -- "$word" "$folder/err"
-    check "$*: expected one line" [ "$(wc -l <"$folder/err")" = 1 ]
-}
+. "$(dirname "$0")/counting.sh"
 
 # broken NAME: a fresh copy of a model to be broken, at $folder/m.
 broken() {
@@ -126,5 +100,4 @@ gguf 'llama.block_count is missing' 's/llama\.block_count/llama.block_c0unt/'
 gguf "k_proj.weight' is missing" 's/blk\.1\.attn_k\.weight/blk.9.attn_k.weight/'
 gguf 'model: expected llama or gpt2' 's/ggml\.model/ggml.m0del/'
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+summary

@@ -3,33 +3,7 @@
 # about files that are not what they have to be.
 # usage: vision_cli.sh WICK MODELS
 wick=$1 models=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0 failed=0
-
-# check NAME TEST...: counts one check.
-check() {
-    name=$1
-    shift
-    if "$@"; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "vision_cli: $name" >&2
-        sed 's/^/    /' "$folder/err" >&2
-    fi
-}
-
-# fails STATUS WORD ARGUMENTS...: the call must end with the status and one line that has the word.
-fails() {
-    want=$1 word=$2
-    shift 2
-    "$wick" run "$@" >"$folder/out" 2>"$folder/err"
-    got=$?
-    check "$*: status $got, expected $want" [ "$got" = "$want" ]
-    check "$*: expected '$word'" grep -q -- "$word" "$folder/err"
-    check "$*: expected one line" [ "$(wc -l <"$folder/err")" = 1 ]
-}
+. "$(dirname "$0")/counting.sh"
 
 works() {
     "$wick" run "$@" >"$folder/out" 2>"$folder/err"
@@ -143,5 +117,4 @@ broken && edit tokenizer.json 's/"type":"WordPiece"/"type":"BPE"/g' && try "mode
 mkdir -p "$folder/m/1_Pooling" && broken && mkdir "$folder/m/1_Pooling" &&
     echo '{"pooling_mode_max_tokens": true}' >"$folder/m/1_Pooling/config.json" && try 'pooling_mode_max_tokens: only the mean and the first token'
 
-echo "$passed passed, $failed failed"
-[ $failed = 0 ]
+summary
