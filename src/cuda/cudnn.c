@@ -75,24 +75,9 @@ static wk_status fail(const wk_gpu *g, const char *doing, cudnnStatus_t status)
 
 const char *wk_cudnn_refuse(const wk_call *c, unsigned dtypes)
 {
-    if (!(dtypes >> c->dtype & 1))
-        return "cuDNN does not take this dtype";
-    if (wk_gpu_of(c->device)->driver->plans)
-        return "a planning device has no libraries";
-    for (int i = 0; i < WK_MAX_IN; i++) {
-        if (!c->in[i])
-            continue;
-        if (wk_count(c->in[i]) == 0)
-            return "cuDNN takes no empty tensors";
-        if (wk_count(c->in[i]) > INT32_MAX)
-            return "2^31 elements and more";
-    }
-    for (int i = 0; i < wk_op_outputs(c->op); i++) {
-        int64_t n = wk_shape_count(c->spec[i].rank, c->spec[i].shape);
-        if (n == 0 || n > INT32_MAX)
-            return n ? "2^31 elements and more" : "cuDNN takes no empty tensors";
-    }
-    return wk_cudnn_load() ? NULL : wk_lib_cudnn.trouble;
+    static const wk_vendor_words words = {"cuDNN does not take this dtype", "cuDNN takes no empty tensors"};
+    const char *why = wk_vendor_refuse(c, dtypes, &words);
+    return why ? why : wk_cudnn_load() ? NULL : wk_lib_cudnn.trouble;
 }
 
 cudnnDataType_t wk_cudnn_dtype(wk_dtype dtype)
@@ -135,12 +120,7 @@ static void plan_free(wk_cudnn_plan *p)
 void wk_cudnn_packed(wk_cudnn_plan *p, int i, wk_dtype dtype, int rank, const int64_t *shape)
 {
     int lengths[WK_MAX_RANK], steps[WK_MAX_RANK];
-    int64_t strides[WK_MAX_RANK];
-    wk_shape_strides(rank, shape, strides);
-    for (int d = 0; d < rank; d++) {
-        lengths[d] = (int)shape[d];
-        steps[d] = (int)strides[d];
-    }
+    wk_vendor_packed(rank, shape, lengths, steps);
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateTensorDescriptor(&p->tensor[i]), "a tensor"))
         wk_cudnn_ok(
             p, wk_cudnn.cudnnSetTensorNdDescriptor(p->tensor[i], wk_cudnn_dtype(dtype), rank, lengths, steps),

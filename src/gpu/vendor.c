@@ -50,6 +50,36 @@ wk_kept *wk_keeper_find(wk_keeper *k, const wk_key *key, wk_kept ***place)
     return NULL;
 }
 
+const char *wk_vendor_refuse(const wk_call *c, unsigned dtypes, const wk_vendor_words *words)
+{
+    static const char many[] = "2^31 elements and more";
+    if (!(dtypes >> c->dtype & 1))
+        return words->dtype;
+    if (wk_gpu_of(c->device)->driver->plans)
+        return "a planning device has no libraries";
+    for (int i = 0; i < WK_MAX_IN; i++) {
+        int64_t n = c->in[i] ? wk_count(c->in[i]) : 1;
+        if (n == 0 || n > INT32_MAX)
+            return n ? many : words->empty;
+    }
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        int64_t n = wk_shape_count(c->spec[i].rank, c->spec[i].shape);
+        if (n == 0 || n > INT32_MAX)
+            return n ? many : words->empty;
+    }
+    return NULL;
+}
+
+void wk_vendor_packed(int rank, const int64_t *shape, int *lengths, int *steps)
+{
+    int64_t strides[WK_MAX_RANK];
+    wk_shape_strides(rank, shape, strides);
+    for (int d = 0; d < rank; d++) {
+        lengths[d] = (int)shape[d];
+        steps[d] = (int)strides[d];
+    }
+}
+
 wk_status wk_vendor_workspace(const wk_call *c, const char *library, size_t bytes, void **workspace)
 {
     *workspace = NULL;

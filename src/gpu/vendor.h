@@ -33,6 +33,16 @@ typedef struct {
 /* The plan for a key; NULL where there is none yet. *place is where it is, or goes after what is there. */
 wk_kept *wk_keeper_find(wk_keeper *k, const wk_key *key, wk_kept ***place);
 
+/* What holds for every op of a library that counts in int and takes no empty tensors: why it does not take the call, in
+ * its words; NULL when it may. */
+typedef struct {
+    const char *dtype, *empty;
+} wk_vendor_words;
+const char *wk_vendor_refuse(const wk_call *c, unsigned dtypes, const wk_vendor_words *words);
+
+/* Lengths and strides of a packed tensor, as such a library wants them. */
+void wk_vendor_packed(int rank, const int64_t *shape, int *lengths, int *steps);
+
 /* Bytes that belong to the call. One that does not fit is no error: the next implementation needs none
  * (WK_ERR_UNSUPPORTED). */
 wk_status wk_vendor_workspace(const wk_call *c, const char *library, size_t bytes, void **workspace);

@@ -87,6 +87,14 @@ static void read_file(void)
     wk_error_clear();
 }
 
+/* What the last two words of an entry stand for on a device; "" where it has none. */
+static const char *arch_of(const wk_device *d) { return d->table->arch ? d->table->arch(d) : ""; }
+
+static const char *version_of(const wk_device *d, const char *impl)
+{
+    return d->table->library ? d->table->library(d, impl) : "";
+}
+
 static bool covers(const entry *e, int word, const char *value)
 {
     return strcmp(e->word[word], "*") == 0 || strcmp(e->word[word], value) == 0;
@@ -98,9 +106,7 @@ bool wk_denied(const wk_call *c, const wk_impl *impl)
     int n = atomic_load_explicit(&count, memory_order_acquire);
     if (n == 0 || !wk_impl_is_vendor(impl->name))
         return false;
-    const wk_device_table *t = c->device->table;
-    const char *arch = t->arch ? t->arch(c->device) : "";
-    const char *version = t->library ? t->library(c->device, impl->name) : "";
+    const char *arch = arch_of(c->device), *version = version_of(c->device, impl->name);
     for (int i = 0; i < n; i++) {
         if (covers(&list[i], OP, c->op->name) && covers(&list[i], IMPL, impl->name) &&
             covers(&list[i], DTYPE, wk_dtype_name(c->dtype)) && covers(&list[i], ARCH, arch) &&
@@ -113,8 +119,7 @@ bool wk_denied(const wk_call *c, const wk_impl *impl)
 void wk_deny_entry(char line[WK_DENY_LINE], const wk_device *device, const char *op, const char *impl,
                    wk_dtype dtype)
 {
-    const wk_device_table *t = device->table;
-    const char *arch = t->arch ? t->arch(device) : "", *version = t->library ? t->library(device, impl) : "";
+    const char *arch = arch_of(device), *version = version_of(device, impl);
     snprintf(line, WK_DENY_LINE, "%s %s %s %s %s", op, impl, wk_dtype_name(dtype), *arch ? arch : "*",
              *version ? version : "*");
 }
