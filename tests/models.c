@@ -41,6 +41,17 @@ static int64_t read_ids(const subject *t, const char *name, uint32_t *out)
     return n;
 }
 
+/* The largest difference of n values, NaN if one is. */
+static double worst_difference(const float *got, const float *want, int64_t n)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double off = fabs((double)got[i] - want[i]);
+        worst = off > worst || isnan(off) ? off : worst;
+    }
+    return worst;
+}
+
 /* Values from `from` on of a reference, each within the tolerance times the largest. */
 static void compare(const subject *t, const char *name, const wk_tensor *got_tensor, int64_t from)
 {
@@ -48,15 +59,14 @@ static void compare(const subject *t, const char *name, const wk_tensor *got_ten
     const float *want = reference_floats(t, name, &count);
     float *got = malloc((size_t)n * sizeof *got);
     wk_tensor *x = wk_cast(got_tensor, WK_F32);
-    double most = 0, worst = 0;
     if (!want || from + n > count || wk_to_host(x, got) != WK_OK) {
         test_check(false, __FILE__, __LINE__, "%s: %s: not there, or of another size", t->name, name);
     } else {
-        for (int64_t i = 0; i < count; i++)
-            most = fmax(most, fabs(want[i]));
-        for (int64_t i = 0; i < n; i++) {
-            double off = fabs((double)got[i] - want[from + i]);
-            worst = off > worst || isnan(off) ? off : worst;
+        double worst = worst_difference(got, want + from, n);
+        double most = 0;
+        for (int64_t i = 0; i < count; i++) {
+            double size = fabs(want[i]);
+            most = size > most ? size : most; /* fmax of fabs breaks gcc 12 for Arm */
         }
         test_check(worst <= t->tolerance * most, __FILE__, __LINE__, "%s: %s on %s: off by %g, allowed %g",
                    t->name, name, wk_device_name(t->device), worst, t->tolerance * most);
