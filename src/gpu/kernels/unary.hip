@@ -124,7 +124,7 @@ MAP(relu6, x<0 ? 0 : x> 6 ? 6 : x)
 GRAD(relu6, x > 0 && x < 6 ? dy : 0)
 MAP(leaky_relu, x < 0 ? a * x : x)
 GRAD(leaky_relu, x > 0 ? dy : a * dy)
-MAP(elu, x > 0 ? x : a * m_expm1(x))
+MAP(elu, act_elu(x, a))
 GRAD(elu, x > 0 ? dy : dy * a * m_exp(x))
 MAP(clamp, x<a ? a : x> b ? b : x)
 /* Nothing at the ends themselves, as PyTorch has it; an open end has none. */
