@@ -7,7 +7,7 @@
 #include "ops/act.h"
 #include "planes.h"
 
-static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
+static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 3};
 static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
 static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1};
@@ -16,11 +16,11 @@ static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 
 static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_args", 256, .types = 1};
 static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
 
-/* Forms of the tile, as in conv.hip. */
-enum { NARROW, SMALL, MIDDLE, LARGE };
+/* Forms of the tile, as in conv_tile.h. */
+enum { NARROW, SMALL, LOW, MIDDLE, LARGE };
 static const struct {
     int m, n, k;
-} shapes[] = {{16, 256, 8}, {64, 64, 16}, {64, 128, 16}, {128, 128, 8}};
+} shapes[] = {{16, 256, 8}, {64, 64, 16}, {32, 128, 16}, {64, 128, 16}, {128, 128, 8}};
 
 typedef struct {
     wk_conv_geometry g;
@@ -226,6 +226,8 @@ static int pick_shape(const wk_call *c, const extent *e)
         return NARROW;
     if (c->dtype == WK_F64 || e->n <= shapes[SMALL].n)
         return SMALL;
+    if (e->m <= shapes[LOW].m)
+        return LOW;
     bool large = e->m > shapes[MIDDLE].m && 4 * tiles_of(e, LARGE) * most_splits(e, LARGE) >= units;
     return large ? LARGE : MIDDLE;
 }
@@ -234,7 +236,7 @@ static int pick_shape(const wk_call *c, const extent *e)
 static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
 {
     enum { MOST_BYTES = 1 << 28 };
-    int64_t want = (shape >= MIDDLE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
+    int64_t want = (shape >= LOW ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
     int64_t most = smaller(most_splits(e, shape), MOST_BYTES / 8 / larger(total, 1));
     return larger(smaller(want / larger(tiles_of(e, shape), 1), most), 1);
 }
@@ -276,8 +278,11 @@ static wk_status run_product(const wk_call *c, const plan *p)
             return wk_error_status();
         a.partial = wk_ptr(partial);
     }
-    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)p->way, (short)shape, product(p->g.kernel) <= 32}};
     wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX), .z = splits};
+    grid.y = ceil_div(a.work, grid.x);
+    a.abreast = (u32)grid.x;
     WK_TRY(WK_LAUNCH(c, &conv_tiles, &instance, grid, a));
     return partial ? add_up(c, partial, p->bias, p->out, a.out_c, &p->end) : WK_OK;
 }

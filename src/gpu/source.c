@@ -25,6 +25,7 @@
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(conv_end_h, "conv_end.h") \
+    X(conv_tile_h, "conv_tile.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \

@@ -56,7 +56,7 @@ typedef struct {
     i32 m, channels, images; /* rows of the product, channels of k (or of the columns), images; of a group */
     i32 taps;                /* of the whole kernel */
     i32 k_each;              /* how much of k a block does */
-    u32 work;                /* tiles of the result */
+    u32 work, abreast;       /* tiles of the result; of those in a row of the grid */
     wk_divisor m_tiles, n_tiles, phases;
     conv_space space;
     const conv_space *spaces; /* by phases */
