@@ -4,8 +4,10 @@
 #include "families.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "matmul.h"
 #include "ops/act.h"
 #include "planes.h"
+#include "wick/matmul.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 3};
 static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
@@ -256,7 +258,7 @@ static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_ten
     return WK_LAUNCH(c, &conv_sum, WK_INSTANCE(.t = {(unsigned char)out->dtype}), grid, a);
 }
 
-static wk_status run_product(const wk_call *c, const plan *p)
+static wk_status run_tiles(const wk_call *c, const plan *p)
 {
     conv_args a = {.out = wk_ptr(p->out),
                    .total = wk_count(p->out),
@@ -285,6 +287,87 @@ static wk_status run_product(const wk_call *c, const plan *p)
     a.abreast = (u32)grid.x;
     WK_TRY(WK_LAUNCH(c, &conv_tiles, &instance, grid, a));
     return partial ? add_up(c, partial, p->bias, p->out, a.out_c, &p->end) : WK_OK;
+}
+
+/* ---- gradients for kernels of one tap: products of the tensors as they are ---- */
+
+/* A tensor of pixels as [n, channels, pixels]; false where its dimensions are not one after the other. */
+static bool as_matrices(const wk_tensor *t, wk_tensor *m)
+{
+    *m = *t;
+    int64_t pixels = 1;
+    for (int d = t->rank - 1; d >= 2; d--) {
+        if (t->shape[d] > 1 && t->strides[d] != pixels)
+            return false;
+        pixels *= t->shape[d];
+    }
+    m->rank = 3;
+    m->shape[2] = pixels;
+    m->strides[2] = 1;
+    return true;
+}
+
+static wk_tensor weight_matrix(const wk_tensor *weight)
+{
+    wk_tensor m = *weight;
+    m.rank = 2;
+    m.strides[1] = 1;
+    return m;
+}
+
+/* Every tap of every pixel is inside, and the same pixel's. Not for results that end with a bias or more: tiles do that on the
+ * way. */
+static bool is_pointwise(const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    bool one =
+        g->role != WK_CONV_FORWARD && g->groups == 1 && product(g->kernel) == 1 && product(g->stride) == 1;
+    return one && g->padding[0] == 0 && g->padding[1] == 0 && g->padding[2] == 0 && wk_count(p->out) > 0 &&
+           g->image_channels > 0 && g->map_channels > 0 && product(g->map) > 0 && g->n > 0;
+}
+
+/* The sum over images of map . image^T, by images where that is less than the images themselves. */
+static wk_status pointwise_weight(const wk_call *c, const plan *p, const wk_tensor *map, wk_tensor image,
+                                  bool *done)
+{
+    const wk_conv_geometry *g = &p->g;
+    int64_t m = g->map_channels, k = g->image_channels;
+    image = wk_flipped(&image);
+    *done = g->n == 1 || (c->dtype == wk_stat_dtype(c->dtype) && m * k <= (m + k) * product(g->map));
+    if (!*done)
+        return WK_OK;
+    if (g->n == 1) {
+        wk_tensor out = *p->out;
+        out.rank = 3;
+        memcpy(out.shape, (int64_t[]){1, m, k}, 3 * sizeof *out.shape);
+        memcpy(out.strides, (int64_t[]){m * k, k, 1}, 3 * sizeof *out.strides);
+        return wk_matmul_into(map, &image, &out);
+    }
+    wk_tensor *parts = wk_matmul(map, &image);
+    return parts ? add_up(c, parts, NULL, p->out, 1, &(conv_end){0}) : wk_error_status();
+}
+
+/* done: whether the layouts allowed it. */
+static wk_status run_pointwise(const wk_call *c, const plan *p, bool *done)
+{
+    wk_tensor x, y, weight;
+    *done = is_pointwise(p) && as_matrices(p->way == CONV_IMAGE ? p->map : p->image, &x) &&
+            as_matrices(p->way == CONV_WEIGHT ? p->map : p->out, &y);
+    if (!*done)
+        return WK_OK;
+    if (p->way == CONV_WEIGHT)
+        return pointwise_weight(c, p, &y, x, done);
+    weight = weight_matrix(p->weight);
+    if (p->way == CONV_IMAGE)
+        weight = wk_flipped(&weight);
+    return wk_matmul_into(&weight, &x, &y);
+}
+
+static wk_status run_product(const wk_call *c, const plan *p)
+{
+    bool done;
+    WK_TRY(run_pointwise(c, p, &done));
+    return done ? WK_OK : run_tiles(c, p);
 }
 
 /* ---- one image channel a group ---- */
