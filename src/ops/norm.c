@@ -171,6 +171,7 @@ SAMPLES(batch_backward_samples, "x=T[4,3] dy=T[4,3] save_mean=S[3] save_invstd=S
         "x=T[3,2,40] dy=T[3,2,40] save_mean=S[2] save_invstd=S[2]:0.5..2",
         "x=T[5,2,3] dy=T[5,2,3] mode=per_activation weight=S[2,3] save_mean=S[2,3] save_invstd=S[2,3]:0.5..2",
         "x=T[1,2,150,150] dy=T[1,2,150,150] save_mean=S[2] save_invstd=S[2]:0.5..2",
+        "x=T[3,5,8,44] dy=T[3,5,8,44] weight=S[5] save_mean=S[5] save_invstd=S[5]:0.5..2",
         "x=T[0,3,4] dy=T[0,3,4] save_mean=S[3] save_invstd=S[3]");
 SAMPLES(batch_backward_errors, "x=T[4,3] save_mean=S[3] save_invstd=S[3] ! dy",
         "x=T[4,3] dy=T[4,3] save_mean=S[3] ! save_invstd",
@@ -244,6 +245,9 @@ SAMPLES(lrn_errors, "size=3 alpha=1 beta=1 k=1 ! x", "x=T[2,7,5] alpha=1 beta=1 
         "x=T[2,7,5] size=3 alpha=1 beta=1 k=1 mode=both ! mode");
 SAMPLES(lrn_backward_samples, "x=T[2,7,5] y=T[2,7,5] dy=T[2,7,5] size=5 alpha=0.1 beta=0.75 k=1",
         "x=T[1,2,7,9] y=T[1,2,7,9] dy=T[1,2,7,9] size=3 alpha=1 beta=0.75 k=1 mode=within",
+        "x=T[2,13,70] y=T[2,13,70] dy=T[2,13,70] size=4 alpha=1 beta=0.5 k=2",
+        "x=T[1,13,8] y=T[1,13,8] dy=T[1,13,8] size=9 alpha=1 beta=0.75 k=1",
+        "x=T[1,130,6] y=T[1,130,6] dy=T[1,130,6] size=3 alpha=1 beta=1 k=1",
         "x=T[0,3,4] y=T[0,3,4] dy=T[0,3,4] size=3 alpha=1 beta=1 k=1");
 SAMPLES(lrn_backward_errors, "x=T[2,7,5] y=T[2,7,5] size=5 alpha=1 beta=1 k=1 ! dy",
         "x=T[2,7,5] y=T[2,7] dy=T[2,7,5] size=5 alpha=1 beta=1 k=1 ! y",
