@@ -142,7 +142,12 @@ DEVICE void device_fence() { __threadfence(); }
 DEVICE u32 atomic_next_of_all(u32 *p) { return atomicAdd(p, 1u); }
 DEVICE u32 atomic_next(u32 *p) { return atomicAdd(p, 1u); }
 #endif
+/* The same for all lanes, which lets what follows from it be scalar. */
+#ifdef WK_AMD
+DEVICE u32 wave_id() { return (u32)__builtin_amdgcn_readfirstlane((int)(thread_id() / WAVE)); }
+#else
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
+#endif
 
 #ifdef WK_NVIDIA
 DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
