@@ -10,6 +10,7 @@
 #include "wick/matmul.h"
 
 static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 3};
+static const wk_kernel conv_patch = {"conv_patch", "conv_patch", "conv_args", 256, .types = 1, .ints = 2};
 static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
 static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1};
@@ -19,10 +20,10 @@ static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_a
 static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
 
 /* Forms of the tile, as in conv_tile.h. */
-enum { NARROW, SMALL, LOW, MIDDLE, LARGE };
+enum { NARROW, SMALL, LOW, MIDDLE, LARGE, LOW_LONG };
 static const struct {
     int m, n, k;
-} shapes[] = {{16, 256, 8}, {64, 64, 16}, {32, 128, 16}, {64, 128, 16}, {128, 128, 8}};
+} shapes[] = {{16, 256, 8}, {64, 64, 16}, {32, 128, 16}, {64, 128, 16}, {128, 128, 8}, {32, 256, 0}};
 
 typedef struct {
     wk_conv_geometry g;
@@ -289,6 +290,56 @@ static wk_status run_tiles(const wk_call *c, const plan *p)
     return partial ? add_up(c, partial, p->bias, p->out, a.out_c, &p->end) : WK_OK;
 }
 
+/* ---- patches of planes ---- */
+
+static bool has_f32_matrix(const wk_call *c)
+{
+    const char *arch = wk_gpu_of(c->device)->facts.arch;
+    return strncmp(arch, "gfx90a", 6) == 0 || strncmp(arch, "gfx94", 5) == 0 ||
+           strncmp(arch, "gfx95", 5) == 0;
+}
+
+/* Columns of what BN pixels of a plane see, when all of that fits; else 0. */
+static int64_t patch_wide(const wk_call *c, const plan *p, int shape)
+{
+    const wk_conv_geometry *g = &p->g;
+    const int64_t *out = p->way == CONV_MAP ? g->map : g->image;
+    int64_t n = shapes[shape].n, taps = product(g->kernel), pixels = product(out);
+    if (p->way > CONV_IMAGE || !has_f32_matrix(c) || c->dtype == WK_F64 || product(g->stride) > 1 ||
+        taps < 4 || taps > CONV_PATCH_TAPS || out[0] > 1 || g->kernel[0] > 1 || g->padding[0] > 0)
+        return 0;
+    int64_t wide = out[2] + (g->kernel[2] - 1) * g->dilation[2];
+    int64_t high = smaller((n - 1 + out[2] - 1) / out[2] + 1, out[1]) + (g->kernel[1] - 1) * g->dilation[1];
+    bool full = 4 * pixels >= 3 * ceil_div(pixels, n) * n,
+         rows = g->map_channels / g->groups > shapes[NARROW].m;
+    return full && rows && wide * high <= CONV_PATCH ? wide : 0;
+}
+
+/* done: whether there was a form of the tile for it. */
+static wk_status run_patch(const wk_call *c, const plan *p, bool *done)
+{
+    conv_args a = {.out = wk_ptr(p->out), .bias = p->bias ? wk_ptr(p->bias) : NULL, .end = p->end};
+    extent e;
+    int64_t m = (p->way == CONV_MAP ? p->g.map_channels : p->g.image_channels) / p->g.groups;
+    int shape = m <= shapes[LOW_LONG].m ? LOW_LONG : MIDDLE;
+    int64_t wide = patch_wide(c, p, shape);
+    *done = wide > 0 && m > shapes[NARROW].m;
+    if (!*done)
+        return WK_OK;
+    WK_TRY(fill_product(c, p, &a, &e));
+    int64_t tiles = ceil_div(a.out_c, shapes[shape].n);
+    a.image_tiles = divisor_of(tiles);
+    a.patch_wide = divisor_of(wide);
+    a.m_tiles = divisor_of(ceil_div(e.m, shapes[shape].m));
+    a.n_tiles = divisor_of(tiles * p->g.n);
+    a.work = (u32)((int64_t)a.m_tiles.d * a.n_tiles.d * e.batch);
+    wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX)};
+    grid.y = ceil_div(a.work, grid.x);
+    a.abreast = (u32)grid.x;
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
+    return WK_LAUNCH(c, &conv_patch, &instance, grid, a);
+}
+
 /* ---- gradients for kernels of one tap: products of the tensors as they are ---- */
 
 /* A tensor of pixels as [n, channels, pixels]; false where its dimensions are not one after the other. */
@@ -367,6 +418,9 @@ static wk_status run_product(const wk_call *c, const plan *p)
 {
     bool done;
     WK_TRY(run_pointwise(c, p, &done));
+    if (done)
+        return WK_OK;
+    WK_TRY(run_patch(c, p, &done));
     return done ? WK_OK : run_tiles(c, p);
 }
 

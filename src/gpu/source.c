@@ -65,6 +65,7 @@
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
+    X(conv_patch_hip, "conv_patch.hip") \
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \

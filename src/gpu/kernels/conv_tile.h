@@ -23,6 +23,11 @@ template <> struct tile_shape<4> {
     static const int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8, WM = 2, WN = 2, SIDE = 32;
 };
 
+/* For matrix units alone. */
+template <> struct tile_shape<5> {
+    static const int BM = 32, BN = 256, WM = 1, WN = 4, SIDE = 32;
+};
+
 /* What a thread has of a tile's product: ROWS x COLS values, at row() + down(i) and col(j). */
 template <class A, class S> struct tile_sums {
     static const int ROWS = S::TM, COLS = S::TN, AT_ONCE = S::TM * S::TN < 64 ? 4 : 2;
