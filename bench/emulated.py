@@ -4,9 +4,8 @@
     bench/emulated.py [--wick build/wick] [--arch gfx90a] [NAME...]
 
 Prints a table for docs/performance.md: vector instructions (of a wave, matrix ones among them) and memory transactions (lines of 64
-bytes a wave's
-access touches) of all kernels that the call runs, and the ratios (below 1: wick needs fewer). Counts are exact and the same in
-every run; they are not times.
+bytes a wave's access touches) of all kernels that the call runs, and the ratios (below 1: wick needs fewer). Counts are exact and the
+same in every run; they are not times.
 """
 import argparse, json, os, struct, subprocess, sys, tempfile
 from array import array
