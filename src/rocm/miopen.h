@@ -15,7 +15,8 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
     miopenRNNBaseLayout_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
-    miopenTensorArgumentId_t, miopenFusionDirection_t;
+    miopenTensorArgumentId_t, miopenFusionDirection_t, miopenRNGType_t, miopenIndexType_t,
+    miopenPoolingWorkspaceIndexMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -30,6 +31,7 @@ typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
 typedef struct miopenFusionPlanDescriptor *miopenFusionPlanDescriptor_t;
 typedef struct miopenFusionOpDescriptor *miopenFusionOpDescriptor_t;
 typedef struct miopenOperatorArgs *miopenOperatorArgs_t;
+typedef struct miopenDropoutDescriptor *miopenDropoutDescriptor_t;
 typedef struct miopenMhaDescriptor *miopenMhaDescriptor_t;
 typedef struct miopenProblem *miopenProblem_t;
 typedef struct miopenFindOptions *miopenFindOptions_t;
@@ -241,6 +243,20 @@ typedef struct {
        void *, miopenTensorDescriptor_t, void *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, void *, \
        size_t))
 
+/* dropout */
+#define WK_MIOPEN_DROPOUT_CALLS(X) \
+    X(miopenStatus_t, miopenCreateDropoutDescriptor, (miopenDropoutDescriptor_t *)) \
+    X(miopenStatus_t, miopenRestoreDropoutDescriptor, \
+      (miopenDropoutDescriptor_t, miopenHandle_t, float, void *, size_t, unsigned long long, bool, bool, \
+       miopenRNGType_t)) \
+    X(miopenStatus_t, miopenDestroyDropoutDescriptor, (miopenDropoutDescriptor_t)) \
+    X(miopenStatus_t, miopenDropoutForward, \
+      (miopenHandle_t, miopenDropoutDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, void *, void *, size_t)) \
+    X(miopenStatus_t, miopenDropoutBackward, \
+      (miopenHandle_t, miopenDropoutDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, void *, void *, size_t))
+
 /* fusion */
 #define WK_MIOPEN_FUSION_CALLS(X) \
     X(miopenStatus_t, miopenCreateFusionPlan, \
@@ -283,6 +299,7 @@ typedef struct {
     WK_MIOPEN_MAP_CALLS(X) \
     WK_MIOPEN_RNN_CALLS(X) \
     WK_MIOPEN_CTC_CALLS(X) \
+    WK_MIOPEN_DROPOUT_CALLS(X) \
     WK_MIOPEN_FUSION_CALLS(X)
 
 /* Newer ones: NULL where the library does not have them. */
@@ -372,6 +389,7 @@ typedef struct {
     X(miopenRNNTraining, 0) \
     X(miopenRNNInference, 1) \
     X(miopenRNNDataSeqMajorNotPadded, 1) \
+    X(MIOPEN_RNG_PSEUDO_XORWOW, 0) \
     X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
     X(miopenInt64, 9) \
     X(miopenVerticalFusion, 0) \
