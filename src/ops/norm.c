@@ -210,7 +210,8 @@ SAMPLES(add_backward_errors, "sum=T[4,5] ! dy", "dy=T[4,5] ! sum", "sum=T[4,5] d
 SAMPLES(group_samples, "x=T[2,6] groups=2", "x=T[2,6,4] groups=3 weight=T[6] bias=T[6]",
         "x=T[2,4,5,6] groups=1 weight=T[4]", "x=T[1,4,3,3] groups=4 bias=T[4] eps=0.01",
         "x=T[2,6,50,40] groups=2", "x=T[1,4,90,100]:5..6 groups=2 weight=T[4] bias=T[4]",
-        "x=T[1,34000] groups=2 weight=T[34000] bias=T[34000]", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2",
+        "x=T[1,34000] groups=2 weight=T[34000] bias=T[34000]",
+        "x=T[8,12,9]:20..21 groups=4 weight=T[12] bias=T[12]", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2",
         "x=T[2,4,0] groups=2");
 SAMPLES(group_errors, "groups=2 ! x", "x=T[2,6] ! groups", "x=T[6] groups=2 ! x",
         "x=T[2,6] groups=4 ! groups", "x=T[2,6] groups=0 ! groups", "x=T[2,6] groups=-2 ! groups",

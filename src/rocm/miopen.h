@@ -152,6 +152,10 @@ typedef struct {
     X(miopenStatus_t, miopenBatchNormalizationForwardInference, \
       (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
        miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, void *, void *, double)) \
+    X(miopenStatus_t, miopenBatchNormalizationForwardTraining, \
+      (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, double, void *, void *, \
+       double, void *, void *)) \
     X(miopenStatus_t, miopenBatchNormalizationBackward, \
       (miopenHandle_t, miopenBatchNormMode_t, const void *, const void *, const void *, const void *, \
        miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
@@ -320,6 +324,10 @@ typedef struct {
     X(miopenStatus_t, miopenLayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, miopenTensorDescriptor_t, const void *, float, int32_t, miopenTensorDescriptor_t, \
+       void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenGroupNormForward, \
+      (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, const void *, uint64_t, float, miopenTensorDescriptor_t, \
        void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
     X(miopenStatus_t, miopenT5LayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
