@@ -131,6 +131,9 @@ typedef struct {
     X(miopenStatus_t, miopenCreatePoolingDescriptor, (miopenPoolingDescriptor_t *)) \
     X(miopenStatus_t, miopenSetNdPoolingDescriptor, \
       (miopenPoolingDescriptor_t, miopenPoolingMode_t, int, const int *, const int *, const int *)) \
+    X(miopenStatus_t, miopenSetPoolingIndexType, (miopenPoolingDescriptor_t, miopenIndexType_t)) \
+    X(miopenStatus_t, miopenSetPoolingWorkSpaceIndexMode, \
+      (miopenPoolingDescriptor_t, miopenPoolingWorkspaceIndexMode_t)) \
     X(miopenStatus_t, miopenPoolingForward, \
       (miopenHandle_t, miopenPoolingDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        const void *, miopenTensorDescriptor_t, void *, bool, void *, size_t)) \
@@ -353,8 +356,11 @@ typedef struct {
     X(miopenConvolutionAlgoGEMM, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_FP16_ALT_IMPL, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1) \
+    X(miopenPoolingMax, 0) \
     X(miopenPoolingAverage, 1) \
     X(miopenPoolingAverageInclusive, 2) \
+    X(miopenIndexUint32, 2) \
+    X(miopenPoolingWorkspaceIndexImage, 1) \
     X(miopenBNPerActivation, 0) \
     X(miopenBNSpatial, 1) \
     X(miopenLRNWithinChannel, 0) \
