@@ -409,6 +409,7 @@ typedef struct {
     X(miopenInt64, 9) \
     X(miopenVerticalFusion, 0) \
     X(miopenProblemDirectionForward, 0) \
+    X(miopenProblemDirectionBackward, 1) \
     X(miopenTensorMhaQ, 5) \
     X(miopenTensorMhaK, 4) \
     X(miopenTensorMhaV, 6) \
@@ -426,6 +427,21 @@ typedef struct {
     X(miopenTensorMhaAmaxS, 18) \
     X(miopenTensorMhaM, 19) \
     X(miopenTensorMhaZInv, 20) \
+    X(miopenTensorMhaDO, 21) \
+    X(miopenTensorMhaDescaleO, 22) \
+    X(miopenTensorMhaDescaleDO, 23) \
+    X(miopenTensorMhaDescaleDS, 24) \
+    X(miopenTensorMhaScaleDS, 25) \
+    X(miopenTensorMhaScaleDQ, 26) \
+    X(miopenTensorMhaScaleDK, 27) \
+    X(miopenTensorMhaScaleDV, 28) \
+    X(miopenTensorMhaDQ, 29) \
+    X(miopenTensorMhaDK, 30) \
+    X(miopenTensorMhaDV, 31) \
+    X(miopenTensorMhaAmaxDQ, 32) \
+    X(miopenTensorMhaAmaxDK, 33) \
+    X(miopenTensorMhaAmaxDV, 34) \
+    X(miopenTensorMhaAmaxDS, 35) \
     X(miopenTensorMhaBias, 36) \
     X(MIOPEN_WEIGHT_BIAS, 1) \
     X(MIOPEN_WEIGHT_BIAS_T5, 5)
