@@ -219,8 +219,9 @@ SAMPLES(group_errors, "groups=2 ! x", "x=T[2,6] ! groups", "x=T[6] groups=2 ! x"
         "x=i64[2,6] groups=2 ! dtype");
 SAMPLES(layer_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[3,4,7] dy=T[3,4,7] weight=T[7]",
         "x=T[3,5000] dy=T[3,5000] weight=T[5000] eps=0.01", "x=T[300,9] dy=T[300,9]",
-        "x=T[5,200] dy=T[5,200] weight=T[200]", "x=T[7,1500] dy=T[7,1500]",
-        "x=T[3,9000]:1..2 dy=T[3,9000] weight=T[9000]", "x=T[0,3] dy=T[0,3]", "x=T[3,0] dy=T[3,0]");
+        "x=T[5,200] dy=T[5,200] weight=T[200]", "x=T[7,512] dy=T[7,512] weight=T[512]",
+        "x=T[7,1500] dy=T[7,1500]", "x=T[3,9000]:1..2 dy=T[3,9000] weight=T[9000]", "x=T[0,3] dy=T[0,3]",
+        "x=T[3,0] dy=T[3,0]");
 SAMPLES(group_backward_samples, "x=T[2,6] dy=T[2,6] groups=2", "x=T[2,6,4] dy=T[2,6,4] groups=3 weight=T[6]",
         "x=T[2,4,5,6] dy=T[2,4,5,6] groups=1 weight=T[4]", "x=T[40,4,3,3] dy=T[40,4,3,3] groups=4 eps=0.01",
         "x=T[2,4,15,20]:3..4 dy=T[2,4,15,20] groups=2",

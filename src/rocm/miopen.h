@@ -335,6 +335,15 @@ typedef struct {
     X(miopenStatus_t, miopenT5LayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, float, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenGetT5LayerNormBackwardWorkspaceSize, \
+      (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenT5LayerNormBackward, \
+      (miopenHandle_t, miopenNormMode_t, void *, size_t, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, \
+       void *)) \
     X(miopenStatus_t, miopenRoPEForward, \
       (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *)) \
