@@ -14,7 +14,7 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
-    miopenRNNBaseLayout_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
+    miopenRNNBaseLayout_t, miopenRNNPaddingMode_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
     miopenTensorArgumentId_t, miopenFusionDirection_t, miopenRNGType_t, miopenIndexType_t,
     miopenPoolingWorkspaceIndexMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
@@ -208,6 +208,7 @@ typedef struct {
     X(miopenStatus_t, miopenSetRNNDescriptor, \
       (miopenRNNDescriptor_t, int, int, miopenRNNInputMode_t, miopenRNNDirectionMode_t, miopenRNNMode_t, \
        miopenRNNBiasMode_t, miopenRNNAlgo_t, miopenDataType_t)) \
+    X(miopenStatus_t, miopenSetRNNPaddingMode, (miopenRNNDescriptor_t, miopenRNNPaddingMode_t)) \
     X(miopenStatus_t, miopenDestroyRNNDescriptor, (miopenRNNDescriptor_t)) \
     X(miopenStatus_t, miopenCreateSeqTensorDescriptor, (miopenSeqTensorDescriptor_t *)) \
     X(miopenStatus_t, miopenSetRNNDataSeqTensorDescriptor, \
@@ -413,6 +414,8 @@ typedef struct {
     X(miopenRNNTraining, 0) \
     X(miopenRNNInference, 1) \
     X(miopenRNNDataSeqMajorNotPadded, 1) \
+    X(miopenRNNDataSeqMajorPadded, 2) \
+    X(miopenRNNIOWithPadding, 1) \
     X(MIOPEN_RNG_PSEUDO_XORWOW, 0) \
     X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
     X(miopenInt64, 9) \
