@@ -70,6 +70,8 @@ group_norm miopenGroupNormForward=7
 rms_norm_backward miopenGetT5LayerNormBackwardWorkspaceSize=7 miopenT5LayerNormBackward=5
 relu6 miopenActivationForward=7
 max miopenGetReductionWorkspaceSize=7 miopenReduceTensor=7
+rnn miopenCreateRNNDescriptor=4 miopenRNNForward=7
+rnn_backward miopenRNNBackwardSeqData=7 miopenRNNBackwardWeightsSeqTensor=5
 sdpa_backward miopenCreateMhaProblem=7 miopenFindSolutions=7 miopenRunSolution=7
 END
 echo "$passed passed, $failed failed"

@@ -9,6 +9,7 @@
 #include "gpu/blas.h"
 #include "gpu/families.h"
 #include "gpu/runtime.h"
+#include "miopen_rnn.h"
 #include "ops/rnn.h"
 #include "wick/ops.h"
 
@@ -33,14 +34,20 @@ typedef struct {
 
 enum { T_STEP, T_STATE, T_SCRATCH };
 
-static const char *refuse(const wk_call *c)
+/* Who gives a reserve has trained. */
+static bool drops(const wk_call *c)
 {
     const wk_rnn_options *p = c->params;
+    return p->dropout > 0 && p->layers > 1 && (p->training || c->in[WK_RNN_RESERVE]);
+}
+
+static const char *refuse(const wk_call *c)
+{
     bool forced = strcmp(wk_forced_impl(), "miopen") == 0, backward = wk_op_inputs(c->op) > WK_RNN_DY;
     if (c->in[WK_RNN_LENGTHS] && (!forced || c->device->table->capturing(c->device)))
         return "MIOpen takes lengths from the host, which would have to wait";
-    if (p->training && p->dropout > 0)
-        return "MIOpen's dropout draws other numbers than wick's";
+    if (drops(c) && !forced)
+        return "MIOpen drops by masks of its own, and by wick's a layer at a time only";
     if (backward ? c->in[WK_RNN_RESERVE] && !forced : c->want >> 3 & 1)
         return "MIOpen's reserve has another order";
     if (c->dtype == WK_F16)
@@ -294,6 +301,8 @@ static void start(wk_call *c, work *w)
 static wk_status run(wk_call *c)
 {
     work w;
+    if (drops(c))
+        return wk_miopen_rnn_layers(c);
     start(c, &w);
     w.y = or_new(c, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
     w.hn = c->out[1];
@@ -304,6 +313,8 @@ static wk_status run(wk_call *c)
 static wk_status run_backward(wk_call *c)
 {
     work w;
+    if (drops(c))
+        return wk_miopen_rnn_layers_backward(c);
     start(c, &w);
     w.backward = true;
     w.y = or_new(c, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
