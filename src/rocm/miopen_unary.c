@@ -43,7 +43,7 @@ static const char *refuse_kind(const wk_call *c, const activation *a)
         if (low != 0)
             return "MIOpen clamps at 0 below (clipped relu), and nowhere else";
     }
-    return wk_dnn_refuse(c, WK_DNN_REALS);
+    return wk_dnn_refuse(c, WK_SET(WK_F32) | WK_SET(WK_F16));
 }
 
 static miopenStatus_t destroy(wk_dnn_plan *p) { return wk_miopen.miopenDestroyActivationDescriptor(p->op); }
