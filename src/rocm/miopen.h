@@ -14,9 +14,9 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
-    miopenRNNBaseLayout_t, miopenRNNPaddingMode_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
-    miopenTensorArgumentId_t, miopenFusionDirection_t, miopenRNGType_t, miopenIndexType_t,
-    miopenPoolingWorkspaceIndexMode_t;
+    miopenRNNBaseLayout_t, miopenRNNPaddingMode_t, miopenNormMode_t, miopenCTCLossAlgo_t,
+    miopenProblemDirection_t, miopenTensorArgumentId_t, miopenFusionDirection_t, miopenRNGType_t,
+    miopenIndexType_t, miopenPoolingWorkspaceIndexMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
