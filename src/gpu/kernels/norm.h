@@ -51,6 +51,8 @@ typedef struct {
     i32 ends;
     double slope, lo, hi;
 } norm_planes_args;
+/* Weights and biases of elements: read one by one; absent; or of rows, read as many at a time as x. */
+enum { WK_WEIGHTS_SINGLY, WK_WEIGHTS_NONE, WK_WEIGHTS_PACKED };
 
 /* Sums of [rows, columns] down the columns. */
 typedef struct {
