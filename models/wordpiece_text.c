@@ -1,4 +1,4 @@
-/* wordpiece_text.c: cleaning and plain letters for BERT's tokenizer, by tables that wordpiece_unicode.py wrote. */
+/* wordpiece_text.c: cleaning and plain letters for BERT's tokenizer, by tables that tests/models/wordpiece_unicode.py wrote. */
 #include "wordpiece_text.h"
 #include <stdlib.h>
 #include "wordpiece_unicode.h"

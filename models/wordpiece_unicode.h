@@ -1,4 +1,4 @@
-/* wordpiece_unicode.h: what BERT's tokenizer knows of Unicode. Written by wordpiece_unicode.py. */
+/* wordpiece_unicode.h: what BERT's tokenizer knows of Unicode. Written by tests/models/wordpiece_unicode.py. */
 /* clang-format off */
 
 /* From a code point to another, both included. */

@@ -402,9 +402,19 @@ static void test_hooks(void)
     wk_scope_end();
 }
 
+static void test_determinism_setting(void)
+{
+    setenv("WICK_DETERMINISTIC", "0", 1);
+    CHECK_EQ(wk_deterministic(), 0);
+    wk_set_deterministic(1);
+    CHECK_EQ(wk_deterministic(), 1);
+    unsetenv("WICK_DETERMINISTIC");
+}
+
 int main(void)
 {
     CHECK_STR(wk_last_impl(), "");
+    test_determinism_setting(); /* first: the environment is asked once */
     cpu = wk_device_open("cpu");
     test_deep_scopes(); /* first: it grows the thread's scope arrays, which stay */
     long live = wk_alloc_live();

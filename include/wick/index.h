@@ -28,7 +28,8 @@ WK_API wk_tensor *wk_index_add(const wk_tensor *x, const wk_tensor *ids, const w
 
 /* Sums where ids meet have the same bits on every run. With 0 here a GPU may add floats (f32, f64) in whatever order its
  * threads come, where that is faster: the last bits of index_add, scatter_add and the gradients of index_select and gather
- * then differ from run to run, and those of what cuDNN computes may. For all threads; 1 at the start. */
+ * then differ from run to run, and those of what cuDNN computes may. For all threads; 1 at the start,
+ * unless the environment has WICK_DETERMINISTIC=0. */
 WK_API void wk_set_deterministic(int on);
 WK_API int wk_deterministic(void);
 

@@ -23,22 +23,10 @@ static conv_axis map_axis(const wk_conv_geometry *g, int d)
     return (conv_axis){g->map[d], g->stride[d], g->kernel[d], -g->padding[d], g->dilation[d]};
 }
 
-/* Every how many taps one of them reaches the same phase. */
-static int64_t tap_period(int64_t stride, int64_t dilation)
-{
-    int64_t a = stride, b = dilation;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return stride / a;
-}
-
 /* The image from the map: pixels phase, phase + stride, ... with the taps tap, tap + period, ... */
 static conv_axis image_axis(const wk_conv_geometry *g, int d, int64_t phase, int64_t *tap)
 {
-    int64_t s = g->stride[d], period = tap_period(s, g->dilation[d]);
+    int64_t s = g->stride[d], period = wk_conv_tap_period(g, d);
     int64_t at = phase + g->padding[d], t = 0;
     conv_axis a = {.count = conv_ceil_div(g->image[d] - phase, s), .step = 1};
     while (t < conv_min(period, g->kernel[d]) && (at - t * g->dilation[d]) % s != 0)
@@ -309,7 +297,7 @@ static void phase_weights(const gather *s, const wk_tensor *weight, const conv_a
                  .taps = {axis[0].taps, axis[1].taps, axis[2].taps},
                  .steps = {area, g->kernel[2], 1}};
     for (int d = 0; d < 3; d++)
-        t.steps[d] *= tap_period(g->stride[d], g->dilation[d]);
+        t.steps[d] *= wk_conv_tap_period(g, d);
     wk_parallel_for(g->groups * conv_ceil_div(s->to, TURN_CHANNELS), turn_task, &t);
 }
 

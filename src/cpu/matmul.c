@@ -58,54 +58,11 @@ static wk_status batched(const wk_tensor *a, const wk_tensor *b, const wk_tensor
     return done ? WK_OK : gemm_failed();
 }
 
-/* The leading dimensions of t joined with its rows: one tall matrix, where its layout allows that. */
-static bool join_rows(wk_tensor *t)
-{
-    int64_t strides[1][WK_MAX_RANK];
-    int last = t->rank - 1;
-    memcpy(strides[0], t->strides, sizeof t->strides);
-    int64_t shape[WK_MAX_RANK], rows = wk_shape_count(last, t->shape);
-    memcpy(shape, t->shape, sizeof shape);
-    if (wk_shape_coalesce(last, shape, 1, strides) > 1)
-        return false;
-    *t = (wk_tensor){.storage = t->storage,
-                     .dtype = t->dtype,
-                     .offset = t->offset,
-                     .rank = 2,
-                     .shape = {rows, t->shape[last]},
-                     .strides = {rows == 1 ? 0 : strides[0][0], t->strides[last]}};
-    return true;
-}
-
-/* Views a, b, y of one batch. Where b is the same for all of it the batch is one product with tall a. */
+/* Views a, b, y of one batch. */
 static wk_status product(wk_tensor a, wk_tensor b, wk_tensor y)
 {
-    bool shared = true;
-    for (int d = 0; d + 2 < b.rank; d++)
-        shared &= b.strides[d] == 0 || b.shape[d] == 1;
-    wk_tensor tall_a = a, tall_y = y;
-    if (shared && b.rank > 2 && join_rows(&tall_a) && join_rows(&tall_y)) {
-        wk_tensor one = {.storage = b.storage,
-                         .dtype = b.dtype,
-                         .offset = b.offset,
-                         .rank = 2,
-                         .shape = {b.shape[b.rank - 2], b.shape[b.rank - 1]},
-                         .strides = {b.strides[b.rank - 2], b.strides[b.rank - 1]}};
-        return batched(&tall_a, &one, &tall_y);
-    }
+    wk_join_batch(&a, &b, &y);
     return batched(&a, &b, &y);
-}
-
-/* t, packed, seen as [lead.., rows, cols]. */
-static wk_tensor as_result(const wk_tensor *t, const wk_matmul_shape *s, int64_t rows, int64_t cols)
-{
-    wk_tensor v = wk_tensor_local(t);
-    v.rank = s->rank + 2;
-    memcpy(v.shape, s->lead, sizeof s->lead);
-    v.shape[s->rank] = rows;
-    v.shape[s->rank + 1] = cols;
-    wk_shape_strides(v.rank, v.shape, v.strides);
-    return v;
 }
 
 static wk_status run_matmul(wk_call *c)
@@ -114,18 +71,7 @@ static wk_status run_matmul(wk_call *c)
     WK_TRY(wk_matmul_shapes(c, c->in[0], c->in[1], &s));
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
-    return product(s.a, s.b, as_result(c->out[0], &s, s.m, s.n));
-}
-
-static wk_tensor flipped(wk_tensor t)
-{
-    wk_tensor v = t;
-    int r = t.rank;
-    v.shape[r - 1] = t.shape[r - 2];
-    v.shape[r - 2] = t.shape[r - 1];
-    v.strides[r - 1] = t.strides[r - 2];
-    v.strides[r - 2] = t.strides[r - 1];
-    return v;
+    return product(s.a, s.b, wk_matmul_result(c->out[0], &s, s.m, s.n));
 }
 
 /* x . y for every product of the batch into out, summed over the batch dimensions that out (with `own` leading
@@ -134,8 +80,8 @@ static wk_status product_and_sum(const wk_matmul_shape *s, wk_tensor x, wk_tenso
 {
     int64_t rows = x.shape[x.rank - 2], cols = y.shape[y.rank - 1];
     if (wk_count(out) == wk_shape_count(s->rank, s->lead) * rows * cols)
-        return product(x, y, as_result(out, s, rows, cols));
-    wk_tensor shape = as_result(out, s, rows, cols);
+        return product(x, y, wk_matmul_result(out, s, rows, cols));
+    wk_tensor shape = wk_matmul_result(out, s, rows, cols);
     wk_tensor *full = wk_tensor_new(out->storage->device, wk_stat_dtype(out->dtype), shape.rank, shape.shape);
     if (!full)
         return wk_error_status();
@@ -151,7 +97,7 @@ static wk_status product_and_sum(const wk_matmul_shape *s, wk_tensor x, wk_tenso
 static bool shared_weight(wk_tensor *a, wk_tensor *dy, const wk_tensor *b)
 {
     wk_tensor tall_a = wk_tensor_local(a), tall_dy = wk_tensor_local(dy);
-    if (b->rank != 2 || !join_rows(&tall_a) || !join_rows(&tall_dy))
+    if (b->rank != 2 || !wk_join_rows(&tall_a) || !wk_join_rows(&tall_dy))
         return false;
     *a = tall_a;
     *dy = tall_dy;
@@ -165,40 +111,17 @@ static wk_status run_matmul_backward(wk_call *c)
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
     if (!packed)
         return wk_error_status();
-    wk_tensor dy = as_result(packed, &s, s.m, s.n);
+    wk_tensor dy = wk_matmul_result(packed, &s, s.m, s.n);
     if (c->out[0])
-        WK_TRY(product_and_sum(&s, dy, flipped(s.b), a->rank > 1 ? a->rank - 2 : 0, c->out[0]));
+        WK_TRY(product_and_sum(&s, dy, wk_flipped(&s.b), a->rank > 1 ? a->rank - 2 : 0, c->out[0]));
     if (c->out[1] && shared_weight(&s.a, &dy, b))
-        return product(flipped(s.a), dy, *c->out[1]);
+        return product(wk_flipped(&s.a), dy, *c->out[1]);
     if (c->out[1])
-        WK_TRY(product_and_sum(&s, flipped(s.a), dy, b->rank > 1 ? b->rank - 2 : 0, c->out[1]));
+        WK_TRY(product_and_sum(&s, wk_flipped(&s.a), dy, b->rank > 1 ? b->rank - 2 : 0, c->out[1]));
     return WK_OK;
 }
 
 /* ---- linear ---- */
-
-/* x as a matrix of rows; copied when its layout has no such view. */
-static wk_status as_rows(const wk_tensor *x, wk_tensor *rows)
-{
-    *rows = wk_tensor_local(x);
-    if (x->rank == 1) {
-        *rows = (wk_tensor){.storage = x->storage,
-                            .dtype = x->dtype,
-                            .offset = x->offset,
-                            .rank = 2,
-                            .shape = {1, x->shape[0]},
-                            .strides = {0, x->strides[0]}};
-        return WK_OK;
-    }
-    if (join_rows(rows))
-        return WK_OK;
-    const wk_tensor *packed = wk_tensor_packed(x);
-    if (!packed)
-        return wk_error_status();
-    *rows = *packed;
-    join_rows(rows);
-    return WK_OK;
-}
 
 /* add: what y holds already is added to the product. */
 static wk_status multiply_linear(const wk_call *c, const wk_activation_ctx *act, bool add)
@@ -207,8 +130,8 @@ static wk_status multiply_linear(const wk_call *c, const wk_activation_ctx *act,
     const wk_tensor *bias = NULL;
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
-    WK_TRY(as_rows(c->in[0], &x));
-    WK_TRY(as_rows(c->out[0], &y));
+    WK_TRY(wk_as_rows(c->in[0], &x));
+    WK_TRY(wk_as_rows(c->out[0], &y));
     if (c->in[2] && !(bias = WK_ISA(wk_compute_copy)(c->in[2])))
         return wk_error_status();
     wk_gemm_args g = {.m = y.shape[0],
@@ -246,14 +169,14 @@ static wk_status run_linear_act(wk_call *c)
 static wk_status run_linear_backward(wk_call *c)
 {
     wk_tensor x, dy, dx, weight = wk_tensor_local(c->in[1]);
-    WK_TRY(as_rows(c->in[0], &x));
-    WK_TRY(as_rows(c->in[2], &dy));
+    WK_TRY(wk_as_rows(c->in[0], &x));
+    WK_TRY(wk_as_rows(c->in[2], &dy));
     if (c->out[0] && wk_count(c->out[0])) {
-        WK_TRY(as_rows(c->out[0], &dx));
+        WK_TRY(wk_as_rows(c->out[0], &dx));
         WK_TRY(batched(&dy, &weight, &dx));
     }
     if (c->out[1] && wk_count(c->out[1])) {
-        wk_tensor dy_t = flipped(dy);
+        wk_tensor dy_t = wk_flipped(&dy);
         WK_TRY(batched(&dy_t, &x, c->out[1]));
     }
     return c->out[2] ? WK_ISA(wk_reduce)(WK_R_SUM, &dy, 1, NULL, c->out[2], NULL) : WK_OK;

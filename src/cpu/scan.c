@@ -232,26 +232,6 @@ static wk_status run_plan(wk_call *c, plan *p)
 
 /* ---- lines along any dim ---- */
 
-/* The dim moved to the end: order[i] is the dim that comes to place i, and back takes it back. */
-static void dim_last(int rank, int dim, int *forth, int *back)
-{
-    for (int i = 0; i < rank; i++)
-        forth[i] = i < dim ? i : i < rank - 1 ? i + 1 : dim;
-    for (int i = 0; i < rank; i++)
-        back[forth[i]] = i;
-}
-
-/* A place for the lines of an output: itself, or a tensor with the dim last. */
-static wk_tensor *lines_of(wk_tensor *out, const int *forth, bool is_last)
-{
-    int64_t shape[WK_MAX_RANK];
-    if (!out || is_last)
-        return out;
-    for (int d = 0; d < out->rank; d++)
-        shape[d] = out->shape[forth[d]];
-    return wk_tensor_new(out->storage->device, out->dtype, out->rank, shape);
-}
-
 static wk_status run_sorting(wk_call *c, bool descending, bool nan_first, wk_tensor *values,
                              wk_tensor *indices)
 {
@@ -260,12 +240,12 @@ static wk_status run_sorting(wk_call *c, bool descending, bool nan_first, wk_ten
     bool is_last = x->rank == 0 || dim == x->rank - 1;
     if (!out || wk_count(out) == 0)
         return WK_OK;
-    dim_last(x->rank, dim, forth, back);
+    wk_scan_dim_last(x->rank, dim, forth, back);
     const wk_tensor *view = is_last ? x : wk_permute(x, forth),
                     *packed = view ? wk_tensor_packed(view) : NULL;
     wk_tensor *outs[2] = {values, indices}, *to[2];
     for (int i = 0; i < 2; i++) {
-        to[i] = lines_of(outs[i], forth, is_last);
+        to[i] = wk_scan_lines(outs[i], forth, is_last);
         if (!packed || (outs[i] && !to[i]))
             return wk_error_status();
     }

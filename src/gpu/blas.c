@@ -61,42 +61,19 @@ static wk_status product_of(const wk_call *c, const wk_product *p)
     return status;
 }
 
-/* The leading dimensions of t joined with its rows: one tall matrix, where its layout allows that. */
-static bool join_rows(wk_tensor *t)
+/* Rows that lie one after the other, each with its elements side by side. */
+static bool has_rows(const wk_tensor *t)
 {
-    int last = t->rank - 1;
-    int64_t shape[WK_MAX_RANK], strides[1][WK_MAX_RANK], rows = wk_shape_count(last, t->shape);
-    memcpy(shape, t->shape, sizeof shape);
-    memcpy(strides[0], t->strides, sizeof t->strides);
-    if (t->strides[last] > 1 || wk_shape_coalesce(last, shape, 1, strides) > 1)
-        return false;
-    if (rows > 1 && strides[0][0] < t->shape[last]) /* rows that are one row */
-        return false;
-    wk_tensor tall = wk_tensor_local(t);
-    tall.rank = 2;
-    tall.shape[0] = rows;
-    tall.shape[1] = t->shape[last];
-    tall.strides[0] = rows == 1 ? t->shape[last] : strides[0][0];
-    tall.strides[1] = t->strides[last];
-    *t = tall;
-    return true;
+    return t->strides[1] <= 1 && (t->shape[0] == 1 || t->strides[0] >= t->shape[1]);
 }
 
 /* One b for the whole batch: a and y as tall matrices, one product. */
 static void join_batch(wk_tensor *a, wk_tensor *b, wk_tensor *y)
 {
-    for (int d = 0; d + 2 < b->rank; d++) {
-        if (b->strides[d] != 0 && b->shape[d] > 1)
-            return;
-    }
-    wk_tensor tall_a = *a, tall_y = *y, one = *b;
-    if (b->rank == 2 || !join_rows(&tall_a) || !join_rows(&tall_y))
+    wk_tensor tall_a = *a, one = *b, tall_y = *y;
+    wk_join_batch(&tall_a, &one, &tall_y);
+    if (b->rank == 2 || one.rank > 2 || !has_rows(&tall_a) || !has_rows(&tall_y))
         return;
-    for (int d = 0; d < 2; d++) {
-        one.shape[d] = b->shape[b->rank - 2 + d];
-        one.strides[d] = b->strides[b->rank - 2 + d];
-    }
-    one.rank = 2;
     *a = tall_a;
     *b = one;
     *y = tall_y;
@@ -176,13 +153,7 @@ static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_te
     if (!b)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
-    wk_tensor v = wk_tensor_local(y);
-    v.rank = s.rank + 2;
-    memcpy(v.shape, s.lead, sizeof s.lead);
-    v.shape[s.rank] = s.m;
-    v.shape[s.rank + 1] = s.n;
-    wk_shape_strides(v.rank, v.shape, v.strides);
-    return multiply(c, s.a, s.b, v);
+    return multiply(c, s.a, s.b, wk_matmul_result(y, &s, s.m, s.n));
 }
 
 wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->in[1], c->out[0]); }
@@ -192,11 +163,7 @@ wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->
 /* x . weight^T into the output. */
 static wk_status multiply_linear(const wk_call *c)
 {
-    wk_tensor turned = wk_tensor_local(c->in[1]);
-    turned.shape[0] = c->in[1]->shape[1];
-    turned.shape[1] = c->in[1]->shape[0];
-    turned.strides[0] = c->in[1]->strides[1];
-    turned.strides[1] = c->in[1]->strides[0];
+    wk_tensor turned = wk_flipped(c->in[1]);
     const wk_tensor *weight = &turned;
     bool is_turned;
     i64 ld;

@@ -110,18 +110,6 @@ static conv_view view_of(const wk_tensor *t, int64_t group_channels)
     return v;
 }
 
-/* Every how many taps one of them reaches the same phase. */
-static int64_t tap_period(int64_t stride, int64_t dilation)
-{
-    int64_t a = stride, b = dilation;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return stride / a;
-}
-
 /* The map from the image; turned: the image from a map made with stride 1. */
 static void fill_space(const wk_conv_geometry *g, bool turned, conv_space *s)
 {
@@ -148,9 +136,9 @@ static wk_status make_phases(const wk_call *c, const wk_conv_geometry *g, conv_a
     *pixels = *taps = 1;
     for (int d = 0; d < 3; d++) {
         int64_t phases = smaller(g->stride[d], g->image[d]);
-        p.dim[d] = (conv_geometry_dim){(i32)g->image[d],    (i32)g->kernel[d],
-                                       (i32)g->stride[d],   (i32)g->padding[d],
-                                       (i32)g->dilation[d], (i32)tap_period(g->stride[d], g->dilation[d])};
+        p.dim[d] =
+            (conv_geometry_dim){(i32)g->image[d],   (i32)g->kernel[d],   (i32)g->stride[d],
+                                (i32)g->padding[d], (i32)g->dilation[d], (i32)wk_conv_tap_period(g, d)};
         p.size[d] = (i32)g->map[d];
         p.phases[d] = divisor_of(phases);
         p.count *= (u32)phases;

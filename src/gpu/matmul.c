@@ -36,45 +36,6 @@ typedef struct {
 
 /* ---- from tensors to arguments ---- */
 
-/* The leading dimensions of t joined with its rows: one tall matrix, where its layout allows that. */
-static bool join_rows(wk_tensor *t)
-{
-    int64_t strides[1][WK_MAX_RANK], shape[WK_MAX_RANK];
-    int last = t->rank - 1;
-    memcpy(strides[0], t->strides, sizeof t->strides);
-    memcpy(shape, t->shape, sizeof shape);
-    int64_t rows = wk_shape_count(last, t->shape);
-    int left = wk_shape_coalesce(last, shape, 1, strides);
-    if (left > 1)
-        return false;
-    t->rank = 2;
-    t->shape[1] = t->shape[last];
-    t->strides[1] = t->strides[last];
-    t->shape[0] = rows;
-    t->strides[0] = left ? strides[0][0] : 0;
-    return true;
-}
-
-/* Where b is the same for the whole batch, the batch is one product with a tall a. */
-static void join_batch(wk_tensor *a, wk_tensor *b, wk_tensor *y)
-{
-    wk_tensor tall_a = *a, tall_y = *y;
-    int lead = b->rank - 2;
-    for (int d = 0; d < lead; d++) {
-        if (b->strides[d] && b->shape[d] > 1)
-            return;
-    }
-    if (!join_rows(&tall_a) || !join_rows(&tall_y))
-        return;
-    *a = tall_a;
-    *y = tall_y;
-    for (int i = 0; i < 2; i++) {
-        b->shape[i] = b->shape[lead + i];
-        b->strides[i] = b->strides[lead + i];
-    }
-    b->rank = 2;
-}
-
 static wk_status fill_batch(product *p, const wk_tensor *a, const wk_tensor *b, const wk_tensor *y)
 {
     matmul_args *g = &p->g;
@@ -260,7 +221,7 @@ wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a_in, const wk_tenso
     wk_tensor a = wk_tensor_local(a_in), b = wk_tensor_local(b_in), y = wk_tensor_local(y_in);
     if (wk_count(&y) == 0)
         return WK_OK;
-    join_batch(&a, &b, &y);
+    wk_join_batch(&a, &b, &y);
     int r = y.rank;
     product p = {.in = a.dtype, .out = y.dtype};
     matmul_args *g = &p.g;
@@ -293,18 +254,6 @@ static const wk_tensor *readable(const wk_tensor *t)
     return far && t->shape[t->rank - 1] > 1 && t->shape[t->rank - 2] > 1 ? wk_tensor_packed(t) : t;
 }
 
-/* t, packed, seen as [lead.., rows, cols]. */
-static wk_tensor as_result(const wk_tensor *t, const wk_matmul_shape *s, int64_t rows, int64_t cols)
-{
-    wk_tensor v = wk_tensor_local(t);
-    v.rank = s->rank + 2;
-    memcpy(v.shape, s->lead, sizeof s->lead);
-    v.shape[s->rank] = rows;
-    v.shape[s->rank + 1] = cols;
-    wk_shape_strides(v.rank, v.shape, v.strides);
-    return v;
-}
-
 static wk_status run_matmul(wk_call *c)
 {
     wk_matmul_shape s;
@@ -314,40 +263,8 @@ static wk_status run_matmul(wk_call *c)
     if (!a || !b)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
-    wk_tensor y = as_result(c->out[0], &s, s.m, s.n);
+    wk_tensor y = wk_matmul_result(c->out[0], &s, s.m, s.n);
     return wk_gpu_product(c, &s.a, &s.b, &y, NULL, NULL, 0);
-}
-
-wk_tensor wk_flipped(const wk_tensor *t)
-{
-    wk_tensor v = wk_tensor_local(t);
-    int r = t->rank;
-    v.shape[r - 1] = t->shape[r - 2];
-    v.shape[r - 2] = t->shape[r - 1];
-    v.strides[r - 1] = t->strides[r - 2];
-    v.strides[r - 2] = t->strides[r - 1];
-    return v;
-}
-
-wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows)
-{
-    *rows = wk_tensor_local(t);
-    if (t->rank == 1) {
-        rows->rank = 2;
-        rows->shape[0] = 1;
-        rows->shape[1] = t->shape[0];
-        rows->strides[0] = 0;
-        rows->strides[1] = t->strides[0];
-        return WK_OK;
-    }
-    if (join_rows(rows))
-        return WK_OK;
-    const wk_tensor *packed = wk_tensor_packed(t);
-    if (!packed)
-        return wk_error_status();
-    *rows = wk_tensor_local(packed);
-    join_rows(rows);
-    return WK_OK;
 }
 
 static wk_status multiply_linear(const wk_call *c, const wk_tensor *z, int64_t act)
@@ -447,7 +364,7 @@ static wk_status run_matmul_backward(wk_call *c)
     if (!packed)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, c->in[0], c->in[1], &s));
-    wk_tensor dy = as_result(packed, &s, s.m, s.n);
+    wk_tensor dy = wk_matmul_result(packed, &s, s.m, s.n);
     if (c->out[0] && wk_count(c->out[0]))
         WK_TRY(product_and_sum(&s, dy, wk_flipped(&s.b), c->in[0], c->out[0]));
     if (c->out[1] && wk_count(c->out[1]))

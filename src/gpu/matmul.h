@@ -3,6 +3,7 @@
 #define WK_GPU_MATMUL_H
 
 #include "gpu.h"
+#include "ops/matmul.h"
 
 /* y = act(a . b + bias + z) by wick's own kernels. a, b, y: views with the same leading dimensions (stride 0 where an
  * operand is broadcast), then the matrix; a and b have one dtype, y that or its compute dtype. bias: [n] of y's dtype,
@@ -12,12 +13,6 @@ wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a, const wk_tensor *
 
 /* matmul(a, b) into y by whatever implementation is best. */
 wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);
-
-/* The view with its last two dimensions exchanged. */
-wk_tensor wk_flipped(const wk_tensor *t);
-
-/* t as a matrix of rows of its last dimension; copied where its layout has no such view. */
-wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows);
 
 /* Whether the device has the matrix units of kernels/mma.h. */
 bool wk_gpu_has_matrix(const wk_gpu *g);

@@ -87,26 +87,6 @@ static wk_status sort_long(const wk_call *c, sort_args a)
 
 /* ---- lines along any dim ---- */
 
-/* The dim moved to the end: forth[i] is the dim that comes to place i, and back takes it back. */
-static void dim_last(int rank, int dim, int *forth, int *back)
-{
-    for (int i = 0; i < rank; i++)
-        forth[i] = i < dim ? i : i < rank - 1 ? i + 1 : dim;
-    for (int i = 0; i < rank; i++)
-        back[forth[i]] = i;
-}
-
-/* A place for the lines of an output: itself, or a tensor with the dim last. */
-static wk_tensor *lines_of(wk_tensor *out, const int *forth, bool is_last)
-{
-    int64_t shape[WK_MAX_RANK];
-    if (!out || is_last)
-        return out;
-    for (int d = 0; d < out->rank; d++)
-        shape[d] = out->shape[forth[d]];
-    return wk_tensor_new(out->storage->device, out->dtype, out->rank, shape);
-}
-
 /* x with the dim last and its elements side by side. */
 static const wk_tensor *lines_in(const wk_tensor *x, const int *forth, bool is_last)
 {
@@ -139,11 +119,11 @@ static wk_status run_sorting(wk_call *c, bool descending, bool nan_first, wk_ten
     bool is_last = given->rank == 0 || dim == given->rank - 1;
     if (!out || wk_count(out) == 0)
         return WK_OK;
-    dim_last(given->rank, dim, forth, back);
+    wk_scan_dim_last(given->rank, dim, forth, back);
     const wk_tensor *x = lines_in(given, forth, is_last);
     wk_tensor *outs[2] = {values, indices}, *to[2];
     for (int i = 0; i < 2; i++) {
-        to[i] = lines_of(outs[i], forth, is_last);
+        to[i] = wk_scan_lines(outs[i], forth, is_last);
         if (!x || (outs[i] && !to[i]))
             return wk_error_status();
     }

@@ -261,6 +261,7 @@ SAMPLES(norm_act_samples, "x=T[4,3] mean=S[3] var=S[3]:0.5..2 act=relu",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] bias=S[2,3] mean=S[2,3] var=S[2,3]:0.5..2 act=tanh",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] mean=S[2,3] var=S[2,3]:0.5..2 z=T[5,2,3] act=gelu",
         "x=T[1,2,150,150] mean=S[2] var=S[2]:0.5..2 act=leaky_relu alpha=0.2",
+        "x=T[2,3]:special mean=S[3] var=S[3]:0.5..2 act=relu",
         "x=T[0,3,4] mean=S[3] var=S[3]:0.5..2 act=relu");
 SAMPLES(norm_act_errors, "mean=S[3] var=S[3] ! x", "x=T[4,3] var=S[3] ! mean",
         "x=T[4,3] mean=S[4] var=S[3] ! mean", "x=T[4,3] mean=S[3] var=S[3] eps=-1 ! eps",

@@ -106,6 +106,17 @@ static wk_status find_out(const wk_call *c, const char *name, const wk_conv_opti
     return WK_OK;
 }
 
+int64_t wk_conv_tap_period(const wk_conv_geometry *g, int d)
+{
+    int64_t a = g->stride[d], b = g->dilation[d];
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return g->stride[d] / a;
+}
+
 wk_status wk_conv_geometry_of(const wk_call *c, wk_conv_geometry *g)
 {
     const wk_conv_options *o = &WK_PARAMS(c, wk_conv_params)->options;

@@ -41,6 +41,8 @@ static inline wk_conv_way wk_conv_way_of(const wk_conv_geometry *g)
     return g->transposed == (g->role == WK_CONV_BACKWARD_DATA) ? WK_CONV_TO_MAP : WK_CONV_TO_IMAGE;
 }
 
+/* Of the image from the map: every how many taps along dimension d one of them reaches the same pixels again. */
+int64_t wk_conv_tap_period(const wk_conv_geometry *g, int d);
 /* Works it out; fails when shapes or parameters do not fit. A call of an op outside of the family counts as conv2d: its
  * first inputs are x, weight and bias, and its parameter struct begins with wk_conv_params. */
 wk_status wk_conv_geometry_of(const wk_call *c, wk_conv_geometry *g);

@@ -1,11 +1,23 @@
 /* index.c: front ends of the ops that ids lead, and their gradients. */
 #include <stdatomic.h>
+#include <stdlib.h>
 #include "index.h"
 #include "wick/index.h"
 
-static atomic_int deterministic = 1;
+static atomic_int deterministic = -1; /* -1: not asked the environment yet */
+
 void wk_set_deterministic(int on) { atomic_store(&deterministic, on != 0); }
-int wk_deterministic(void) { return atomic_load(&deterministic); }
+
+int wk_deterministic(void)
+{
+    int on = atomic_load_explicit(&deterministic, memory_order_relaxed);
+    if (on < 0) {
+        const char *text = getenv("WICK_DETERMINISTIC");
+        on = !text || strcmp(text, "0") != 0;
+        atomic_store(&deterministic, on);
+    }
+    return on;
+}
 
 /* ---- checks and outputs ---- */
 

@@ -7,7 +7,7 @@ static _Atomic wk_precision precision;
 void wk_set_matmul_precision(wk_precision p) { atomic_store(&precision, p); }
 wk_precision wk_matmul_precision(void) { return atomic_load(&precision); }
 
-/* ---- checks and outputs ---- */
+/* ---- shapes ---- */
 
 /* t as a batch of matrices with the given leading dimensions; a vector becomes a row (or a column). */
 static wk_tensor as_matrices(const wk_tensor *t, bool vector_is_row, int rank, const int64_t *lead)
@@ -51,6 +51,90 @@ wk_status wk_matmul_shapes(const wk_call *c, const wk_tensor *a, const wk_tensor
     s->b = as_matrices(b, false, s->rank, s->lead);
     return WK_OK;
 }
+
+/* ---- views that kernels work on ---- */
+
+wk_tensor wk_matmul_result(const wk_tensor *t, const wk_matmul_shape *s, int64_t rows, int64_t cols)
+{
+    wk_tensor v = wk_tensor_local(t);
+    v.rank = s->rank + 2;
+    memcpy(v.shape, s->lead, sizeof s->lead);
+    v.shape[s->rank] = rows;
+    v.shape[s->rank + 1] = cols;
+    wk_shape_strides(v.rank, v.shape, v.strides);
+    return v;
+}
+
+wk_tensor wk_flipped(const wk_tensor *t)
+{
+    wk_tensor v = wk_tensor_local(t);
+    int r = t->rank;
+    v.shape[r - 1] = t->shape[r - 2];
+    v.shape[r - 2] = t->shape[r - 1];
+    v.strides[r - 1] = t->strides[r - 2];
+    v.strides[r - 2] = t->strides[r - 1];
+    return v;
+}
+
+bool wk_join_rows(wk_tensor *t)
+{
+    int64_t strides[1][WK_MAX_RANK], shape[WK_MAX_RANK];
+    int last = t->rank - 1;
+    memcpy(strides[0], t->strides, sizeof t->strides);
+    memcpy(shape, t->shape, sizeof shape);
+    int64_t rows = wk_shape_count(last, t->shape);
+    int left = wk_shape_coalesce(last, shape, 1, strides);
+    if (left > 1)
+        return false;
+    t->rank = 2;
+    t->shape[1] = t->shape[last];
+    t->strides[1] = t->strides[last];
+    t->shape[0] = rows;
+    t->strides[0] = left ? strides[0][0] : 0;
+    return true;
+}
+
+void wk_join_batch(wk_tensor *a, wk_tensor *b, wk_tensor *y)
+{
+    wk_tensor tall_a = *a, tall_y = *y;
+    int lead = b->rank - 2;
+    for (int d = 0; d < lead; d++) {
+        if (b->strides[d] && b->shape[d] > 1)
+            return;
+    }
+    if (!wk_join_rows(&tall_a) || !wk_join_rows(&tall_y))
+        return;
+    *a = tall_a;
+    *y = tall_y;
+    for (int i = 0; i < 2; i++) {
+        b->shape[i] = b->shape[lead + i];
+        b->strides[i] = b->strides[lead + i];
+    }
+    b->rank = 2;
+}
+
+wk_status wk_as_rows(const wk_tensor *t, wk_tensor *rows)
+{
+    *rows = wk_tensor_local(t);
+    if (t->rank == 1) {
+        rows->rank = 2;
+        rows->shape[0] = 1;
+        rows->shape[1] = t->shape[0];
+        rows->strides[0] = 0;
+        rows->strides[1] = t->strides[0];
+        return WK_OK;
+    }
+    if (wk_join_rows(rows))
+        return WK_OK;
+    const wk_tensor *packed = wk_tensor_packed(t);
+    if (!packed)
+        return wk_error_status();
+    *rows = wk_tensor_local(packed);
+    wk_join_rows(rows);
+    return WK_OK;
+}
+
+/* ---- outputs ---- */
 
 static wk_status infer_matmul(wk_call *c)
 {

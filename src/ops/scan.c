@@ -2,6 +2,26 @@
 #include "scan.h"
 #include "wick/scan.h"
 
+/* ---- lines along any dim, for kernels that work on the last ---- */
+
+void wk_scan_dim_last(int rank, int dim, int *forth, int *back)
+{
+    for (int i = 0; i < rank; i++)
+        forth[i] = i < dim ? i : i < rank - 1 ? i + 1 : dim;
+    for (int i = 0; i < rank; i++)
+        back[forth[i]] = i;
+}
+
+wk_tensor *wk_scan_lines(wk_tensor *out, const int *forth, bool is_last)
+{
+    int64_t shape[WK_MAX_RANK];
+    if (!out || is_last)
+        return out;
+    for (int d = 0; d < out->rank; d++)
+        shape[d] = out->shape[forth[d]];
+    return wk_tensor_new(out->storage->device, out->dtype, out->rank, shape);
+}
+
 /* ---- checks and outputs ---- */
 
 /* A scalar has a dim in name, as in PyTorch. */

@@ -124,7 +124,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         UNROLL
         for (int k = 0; k < SLOTS; k++) {
             f32 now = own_reduce<op_max_number>(most[k]);
-            fix[k] = now != top[k] ? m_exp2_flush((top[k] - now) * unit) : 1;
+            fix[k] = now != top[k] ? m_exp2_fast((top[k] - now) * unit) : 1;
             base[k] = now == -infinity<f32>() ? 0 : now * unit;
             top[k] = now;
             sum[k] *= fix[k];
@@ -132,7 +132,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         UNROLL
         for (int i = 0; i < MMA_VALUES; i++) {
             int k = own_slot(i);
-            s[i] = k < SLOTS ? m_exp2_flush(m_fma(s[i], unit, -base[k % SLOTS])) : 0;
+            s[i] = k < SLOTS ? m_exp2_fast(m_fma(s[i], unit, -base[k % SLOTS])) : 0;
             sum[k % SLOTS] += s[i];
         }
         if (wave_ballot(fix[0] != 1 || fix[SLOTS - 1] != 1) == 0)
@@ -211,7 +211,7 @@ DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D,
             top = max_number(top, room.top[w][row]);
         UNROLL
         for (int w = 0; w < WAVES; w++) {
-            f32 fix = top == -infinity<f32>() ? 1 : m_exp2_flush(room.top[w][row] - top);
+            f32 fix = top == -infinity<f32>() ? 1 : m_exp2_fast(room.top[w][row] - top);
             sum += room.sum[w][row] * fix;
             all += room.out[w][row][c] * fix;
         }

@@ -75,7 +75,7 @@ template <int D, int N> DEVICE void matrix_soften(f32 (*s)[MMA_VALUES], f32 unit
         /* Weights may grow to 2^8 before what was summed so far is scaled down again: that is hardly ever. */
         f32 now = own_reduce<op_max_number>(most[k]), was = r->top[k];
         now = (now - was) * unit > 8 ? now : was;
-        r->fix[k] = now != was ? m_exp2_flush((was - now) * unit) : 1;
+        r->fix[k] = now != was ? m_exp2_fast((was - now) * unit) : 1;
         base[k] = now == -infinity<f32>() ? 0 : now * unit;
         r->top[k] = now;
         r->sum[k] *= r->fix[k];
@@ -84,7 +84,7 @@ template <int D, int N> DEVICE void matrix_soften(f32 (*s)[MMA_VALUES], f32 unit
     for (int n = 0; n < N / 16; n++)
         UNROLL
         for (int i = 0; i < MMA_VALUES; i++) {
-            s[n][i] = m_exp2_flush(m_fma(s[n][i], unit, -base[own_slot(i)]));
+            s[n][i] = m_exp2_fast(m_fma(s[n][i], unit, -base[own_slot(i)]));
             r->sum[own_slot(i)] += s[n][i];
         }
 }

@@ -177,7 +177,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
                     slope[n][i] = 1;
                     score = key < q.hi ? score_of<T>(a, q, key, s[n][i], &slope[n][i]) * LOG2E : 0;
                 }
-                s[n][i] = m_exp2_flush(score - lse);
+                s[n][i] = m_exp2_fast(score - lse);
             }
         if (all)
             return;

@@ -539,17 +539,6 @@ DEVICE f32 m_exp2_fast(f32 x)
     return y;
 #endif
 }
-/* The same where a result below the normal numbers may be 0. */
-DEVICE f32 m_exp2_flush(f32 x)
-{
-#ifdef WK_AMD
-    return __builtin_amdgcn_exp2f(x);
-#else
-    f32 y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-#endif
-}
 /* e to the x by the same: for weights that are summed and divided by their sum. */
 DEVICE f32 m_exp_fast(f32 x) { return m_exp2_fast(x * 1.44269504088896340736f); }
 DEVICE f64 m_exp_fast(f64 x) { return m_exp(x); }

@@ -51,6 +51,8 @@ typedef struct {
     i32 ends;
     double slope, lo, hi;
 } norm_planes_args;
+/* Weights and biases of elements: read one by one; absent; or of rows, read as many at a time as x. */
+enum { WK_WEIGHTS_SINGLY, WK_WEIGHTS_NONE, WK_WEIGHTS_PACKED };
 
 /* The gradient of batch norm where registers of a block hold a channel, up to so many packs a thread. */
 enum { NORM_HELD = 4 };

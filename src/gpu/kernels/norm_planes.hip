@@ -386,6 +386,12 @@ template <class R> struct plane_numbers {
     R mean, scale, shift, slope;
 };
 
+template <class R> DEVICE plane_numbers<R> kept_numbers(const norm_planes_args &a, i64 c)
+{
+    pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
+    return {v.v[0], v.v[1], v.v[2], v.v[3]};
+}
+
 template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a, i64 c)
 {
     if (a.var) {
@@ -393,8 +399,7 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
         return {((const R *)a.mean)[c], a.scale ? ((const R *)a.scale)[c] * invstd : invstd,
                 a.shift ? ((const R *)a.shift)[c] : (R)0, 1};
     }
-    pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
-    return {v.v[0], v.v[1], v.v[2], v.v[3]};
+    return kept_numbers<R>(a, c);
 }
 
 /* Where a tile of elements starts: whose numbers are the plane's, and the place in it. */
@@ -408,7 +413,13 @@ struct tile_start {
         if (!a.by_rows)
             plane -= quotient(plane, a.channels, a.by_channels) * a.channels;
     }
-    /* The same of element `off` of the tile. */
+    /* The same of element `off` of the tile; and of rows, of which and of whose elements are fewer than 2^30. */
+    MEMBER u32 row_at(const norm_planes_args &a, int off, u32 *place_there) const
+    {
+        u32 at = (u32)place + off, q = divide(at, a.by_inner);
+        *place_there = at - q * a.by_inner.d;
+        return (u32)plane + q;
+    }
     MEMBER i64 plane_at(const norm_planes_args &a, int off, i64 *place_there) const
     {
         if (a.small) {
@@ -429,10 +440,10 @@ enum { KEEP = 1 };
 #else
 enum { KEEP = 0 };
 #endif
-template <class R> struct kept_numbers {
+template <class R> struct held_numbers {
     plane_numbers<R> m;
     i64 plane;
-    MEMBER kept_numbers() : plane(-1) {}
+    MEMBER held_numbers() : plane(-1) {}
     MEMBER void of(const norm_planes_args &a, i64 c)
     {
         if (!KEEP || c != plane)
@@ -441,11 +452,12 @@ template <class R> struct kept_numbers {
     }
 };
 
-/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is
- * of one plane, and its elements have no weights of their own. By given statistics the slope is 1: dy is a residual. */
-template <class T, int VEC, int GRAD, int PLAIN>
+/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. WEIGHTS: how
+ * elements come to weights of their own, if at all; unless they come singly, a pack is of one plane. By given statistics
+ * the slope is 1: dy is a residual. */
+template <class T, int VEC, int GRAD, int WEIGHTS>
 DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
-                               const pack<T, VEC> &dy, kept_numbers<acc<T>> &kept)
+                               const pack<T, VEC> &dy, held_numbers<acc<T>> &kept)
 {
     typedef acc<T> R;
     pack<T, VEC> y;
@@ -453,14 +465,14 @@ DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &star
     kept.of(a, start.plane_at(a, off, &place));
     UNROLL
     for (int e = 0; e < VEC; e++) {
-        if (!PLAIN && e)
+        if (WEIGHTS == WK_WEIGHTS_SINGLY && e)
             kept.of(a, start.plane_at(a, off + e, &place));
         const plane_numbers<R> &m = kept.m;
         R v = (get(x.v[e]) - m.mean) * m.scale + m.shift;
-        R w = !PLAIN && a.weight ? get(((const T *)a.weight)[place]) : (R)1;
+        R w = WEIGHTS == WK_WEIGHTS_SINGLY && a.weight ? get(((const T *)a.weight)[place]) : (R)1;
         if (GRAD)
             v += m.slope * w * get(dy.v[e]);
-        else if (!PLAIN)
+        else if (WEIGHTS == WK_WEIGHTS_SINGLY)
             v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
         if (a.ends) {
             v = v < 0 ? v * (R)a.slope : v;
@@ -479,7 +491,28 @@ DEVICE int pack_of(int p)
     return (int)(KEEP ? (wave * PACKS + p) * WAVE + lane : p * 256 + thread_id());
 }
 
-template <class T, int VEC, int GRAD, int PLAIN> DEVICE void norm_apply(const norm_planes_args &a)
+/* The same of rows whose weights are read as packs. */
+template <class T, int VEC, int GRAD>
+DEVICE pack<T, VEC> apply_row_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
+                                   const pack<T, VEC> &dy)
+{
+    typedef acc<T> R;
+    pack<T, VEC> y, w = {}, b = {};
+    u32 place;
+    plane_numbers<R> m = kept_numbers<R>(a, start.row_at(a, off, &place));
+    if (a.weight)
+        w = load<VEC>((const T *)a.weight + place);
+    if (a.bias)
+        b = load<VEC>((const T *)a.bias + place);
+    UNROLL
+    for (int e = 0; e < VEC; e++) {
+        R v = (get(x.v[e]) - m.mean) * m.scale + m.shift, factor = a.weight ? get(w.v[e]) : (R)1;
+        y.v[e] = put<T>(GRAD ? v + m.slope * factor * get(dy.v[e]) : v * factor + get(b.v[e]));
+    }
+    return y;
+}
+
+template <class T, int VEC, int GRAD, int WEIGHTS> DEVICE void norm_apply(const norm_planes_args &a)
 {
     const int TILE = 256 * VEC * PACKS;
     i64 tiles = (a.count + TILE - 1) / TILE;
@@ -496,13 +529,16 @@ template <class T, int VEC, int GRAD, int PLAIN> DEVICE void norm_apply(const no
                 ds[p] = load<VEC>(dy + at);
         }
         tile_start start(a, base);
-        kept_numbers<acc<T>> kept;
+        held_numbers<acc<T>> kept;
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             int off = pack_of(p) * VEC;
-            if (off < left)
-                store<VEC>((T *)a.y + base + off,
-                           apply_pack<T, VEC, GRAD, PLAIN>(a, start, off, xs[p], ds[p], kept));
+            if (off >= left)
+                continue;
+            if constexpr (WEIGHTS == WK_WEIGHTS_PACKED)
+                store<VEC>((T *)a.y + base + off, apply_row_pack<T, VEC, GRAD>(a, start, off, xs[p], ds[p]));
+            else
+                store<VEC>((T *)a.y + base + off, apply_pack<T, VEC, GRAD, WEIGHTS>(a, start, off, xs[p], ds[p], kept));
         }
     }
 }

@@ -60,7 +60,7 @@ def main():
     stripped = {c: strip(f"a{chr(c)}")[1:] for c in ALL if c not in HANGUL}
     moved = [(c, s) for c, s in stripped.items() if s and s != chr(c)]
 
-    print("/* wordpiece_unicode.h: what BERT's tokenizer knows of Unicode. Written by wordpiece_unicode.py. */")
+    print("/* wordpiece_unicode.h: what BERT's tokenizer knows of Unicode. Written by tests/models/wordpiece_unicode.py. */")
     print("/* clang-format off */")
     span = "struct wm_span"
     print("\n/* From a code point to another, both included. */\nstruct wm_span {\n    uint32_t first, last;\n};")
