@@ -11,7 +11,8 @@
 enum {
     THIN_ROWS = 8,          /* of x; more go to the matrix product */
     TASK_BYTES = 96 << 10,  /* of weights in a task */
-    LONG_BYTES = 256 << 10, /* where rows are long */
+    LONG_BYTES = 512 << 10, /* the same by integers: streams from memory that are long */
+    LEAST_TASKS = 8,        /* by integers, and their number a multiple of it: as many for each thread */
     THIN_VALUES = 4096,     /* of x that dot products in floats go over at a time */
     PACK_ROWS = 16,         /* of weights that are packed together */
 };
@@ -164,7 +165,7 @@ static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
     memset(sums, 0, (size_t)(t->m * width) * sizeof *sums);
     if (t->groups)
         WK_ISA(wk_quant_dot_int)
-        (t->q.format, t->q.data + begin * t->q.pitch, t->q.pitch, width, t->groups, &t->integers, sums);
+    (t->q.format, t->q.data + begin * t->q.pitch, t->q.pitch, width, t->groups, &t->integers, sums);
     for (int64_t b = first; b < t->q.blocks; b += step)
         for (int64_t j = begin; j < end; j++)
             add_floats(t, j, b, least(step, t->q.blocks - b), sums + j - begin, width);
@@ -187,13 +188,22 @@ static wk_status prepare_integers(thin *t)
     return WK_OK;
 }
 
+/* Rows of weights in a task. */
+static int64_t rows_per_task(const thin *t)
+{
+    int64_t row = most(1, t->q.blocks * t->q.info->bytes), rows = most(1, TASK_BYTES / row);
+    if (t->groups) {
+        int64_t tasks = (t->n * row / LONG_BYTES + LEAST_TASKS) / LEAST_TASKS * LEAST_TASKS;
+        rows = (t->n + tasks - 1) / tasks;
+    }
+    return (rows + 15) / 16 * 16; /* results by cache lines */
+}
+
 static wk_status run_thin(thin *t)
 {
     WK_TRY(prepare_integers(t));
-    int64_t bytes = t->groups && t->k > WK_QUANT_SHORT ? LONG_BYTES : TASK_BYTES;
-    int64_t per_task = most(1, bytes / most(1, t->q.blocks * t->q.info->bytes));
-    per_task = (per_task + 15) / 16 * 16; /* results by cache lines */
-    return WK_ISA(wk_bands_run)(t->n, per_task, (size_t)(t->m * per_task) * sizeof(float), thin_columns, t);
+    int64_t rows = rows_per_task(t);
+    return WK_ISA(wk_bands_run)(t->n, rows, (size_t)(t->m * rows) * sizeof(float), thin_columns, t);
 }
 
 /* ---- qlinear of many rows: the weights are B, transposed ---- */

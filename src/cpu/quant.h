@@ -196,8 +196,6 @@ void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, cons
 
 /* ---- What quant_int.c has: one row of x by integer instructions ---- */
 
-enum { WK_QUANT_SHORT = 3072 }; /* values of x that stay in the first-level cache as integers */
-
 /* x as integers, in groups of 128 values. */
 typedef struct {
     const int8_t *digits;

@@ -323,12 +323,12 @@ VNNI_INLINE void dot(int format, bool four, const uint8_t *p, int64_t far, int64
     }
 }
 
-/* Where x is longer than what stays in the first-level cache beside the weights, four rows share it. Four that are far
- * apart: the processor reads ahead in each of them, but not in neighbours that lie in a page. */
+/* Four rows at a time share what is read of x. They are far apart: the processor reads ahead in each of them, but not in
+ * neighbours that lie in a page. */
 VNNI_INLINE void dot_rows(int format, const uint8_t *p, int64_t pitch, int64_t rows, int64_t groups,
                           const quant_x *x, float *y)
 {
-    int64_t part = groups > WK_QUANT_SHORT / GROUP ? rows / 4 : 0;
+    int64_t part = rows / 4;
     for (int64_t j = 0; j < part; j++)
         dot(format, true, p + j * pitch, part * pitch, groups, x, y + j, part);
     for (int64_t j = 4 * part; j < rows; j++)
