@@ -18,22 +18,24 @@ enum {
 bool WK_ISA(wk_quant_has_int)(void) { return __builtin_cpu_supports("avx512vnni"); }
 
 /* How many vectors the sums of a group begin with, for weights that are stored with something added: one for all digits
- * together, one for each digit, or one for each part. */
-QUANT_INLINE int starts_of(int format)
-{
-    return format == WK_Q4_0 ? 1 : format == WK_Q8_0 ? DIGITS : format == WK_Q6_K ? 2 : 0;
-}
+ * together, or one for each. */
+QUANT_INLINE int starts_of(int format) { return format == WK_Q8_0 ? DIGITS : format == WK_Q4_K ? 0 : 1; }
 
 /* ---- x ---- */
 
-/* A group is 128 values in two parts of 64, in the order in which a format has its weights: which sixteen go where. A
- * vector of sums has 16 lanes, and lane l the products of bytes 4l to 4l + 3. */
-static const uint8_t order_of[WK_QFORMAT_COUNT][8] = {
-    [WK_Q4_0] = {0, 2, 4, 6, 1, 3, 5, 7},
-    [WK_Q8_0] = {0, 2, 4, 6, 1, 3, 5, 7},
-    [WK_Q4_K] = {0, 1, 4, 5, 2, 3, 6, 7},
-    [WK_Q6_K] = {0, 1, 2, 3, 4, 5, 6, 7},
-};
+/* A group is 128 values in two parts of 64; a vector of sums has 16 lanes, and lane l the products of bytes 4l to 4l + 3 of
+ * both parts. Values are in the order in which a format's weights come into registers, so that a lane has weights of one
+ * scale: where unit u of 8, of the 32 in two groups, goes. */
+static int place_of(int format, int u)
+{
+    int sixteen = u / 2, half = u % 2;
+    if (format == WK_Q4_K) /* runs 0, 2, 4, 6 are low bits, the others high ones; a part has a half of each */
+        return 2 * (sixteen / 2 % 2 * 8 + sixteen % 2 * 4 + sixteen / 4) + half;
+    if (format == WK_Q6_K) /* a part has a half of each sixteen, low bits and high ones in turns */
+        return u / 16 * 16 + half * 8 + sixteen % 4 * 2 + sixteen / 4 % 2;
+    return u / 16 * 16 + 2 * (sixteen % 2 * 4 + sixteen % 8 / 2) +
+           half; /* first halves of four blocks, then last ones */
+}
 
 typedef struct {
     __m512i digit[DIGITS]; /* lowest first */
@@ -86,12 +88,15 @@ VNNI_INLINE bool to_integers(const float *x, __m512i v[2], float *scale, float *
     return true;
 }
 
-/* Sixteen integers go to place `at` of the group. */
-VNNI_INLINE void put_digits(__m512i v, int at, int8_t *digits)
+/* Sixteen integers, which go to two places of a pair of groups. */
+VNNI_INLINE void put_digits(__m512i v, int first, int second, int8_t *digits)
 {
+    int8_t *a = digits + first / 8 * DIGITS * 64 + first % 8 * 8;
+    int8_t *b = digits + second / 8 * DIGITS * 64 + second % 8 * 8;
     for (int d = 0; d < DIGITS; d++) {
-        int8_t *to = digits + (at / 4 * DIGITS + d) * 64 + at % 4 * 16;
-        _mm_store_si128((__m128i *)to, _mm512_cvtepi32_epi8(v));
+        __m128i bytes = _mm512_cvtepi32_epi8(v);
+        _mm_storel_epi64((__m128i *)(a + 64 * d), bytes);
+        _mm_storel_epi64((__m128i *)(b + 64 * d), _mm_unpackhi_epi64(bytes, bytes));
         v = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8); /* what the digit leaves */
     }
 }
@@ -101,16 +106,11 @@ VNNI_INLINE void put_start(int format, const quant_x *x, int64_t group, int32_t 
 {
     const int added = format == WK_Q4_0 ? 8 : format == WK_Q8_0 ? 128 : 32;
     __m512i bytes = _mm512_set1_epi8((char)added), zero = _mm512_setzero_si512();
-    sums one = add_products(no_sums(), bytes, x, group, 0), both = add_products(one, bytes, x, group, 1);
-    if (format == WK_Q4_0)
-        _mm512_store_si512(start, _mm512_sub_epi32(zero, sum_of(both)));
+    sums s = add_products(add_products(no_sums(), bytes, x, group, 0), bytes, x, group, 1);
     for (int d = 0; d < DIGITS && format == WK_Q8_0; d++)
-        _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, both.digit[d]));
-    if (format == WK_Q6_K) {
-        _mm512_store_si512(start, _mm512_sub_epi32(zero, sum_of(one)));
-        one = add_products(no_sums(), bytes, x, group, 1);
-        _mm512_store_si512(start + 16, _mm512_sub_epi32(zero, sum_of(one)));
-    }
+        _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, s.digit[d]));
+    if (format == WK_Q4_0 || format == WK_Q6_K)
+        _mm512_store_si512(start, _mm512_sub_epi32(zero, sum_of(s)));
 }
 
 size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups)
@@ -122,23 +122,25 @@ size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups)
 VNNI bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t groups, void *room,
                                    quant_x *x)
 {
+    const int64_t bytes = 2 * DIGITS * 64, starts = starts_of((int)format) * 16;
     int8_t *digits = room;
-    int32_t *start = (int32_t *)(digits + groups * 2 * DIGITS * 64);
-    float *scale = (float *)(start + groups * starts_of((int)format) * 16), *sum = scale + groups * 4;
-    uint8_t place[8];
-    *x = (quant_x){digits, start, scale, sum};
-    for (int i = 0; i < 8; i++)
-        place[order_of[format][i]] = (uint8_t)i;
-    for (int64_t g = 0; g < groups; g++, values += GROUP, digits += 2 * DIGITS * 64) {
-        for (int r = 0; r < 4; r++) {
-            __m512i v[2];
-            if (!to_integers(values + 32 * r, v, scale + 4 * g + r, sum + 4 * g + r))
-                return false;
-            put_digits(v[0], place[2 * r], digits);
-            put_digits(v[1], place[2 * r + 1], digits);
-        }
-        put_start((int)format, x, g, start + g * starts_of((int)format) * 16);
+    int32_t *start = (int32_t *)(digits + groups * bytes);
+    float *scale = (float *)(start + groups * starts), *sum = scale + groups * 4;
+    uint8_t place[32];
+    for (int u = 0; u < 32; u++)
+        place[u] = (uint8_t)place_of((int)format, u);
+    for (int64_t r = 0; r < groups * 4; r++) {
+        int8_t *to = digits + r / 8 * 2 * bytes;
+        const uint8_t *at = place + r % 8 * 4;
+        __m512i v[2];
+        if (!to_integers(values + 32 * r, v, scale + r, sum + r))
+            return false;
+        put_digits(v[0], at[0], at[1], to);
+        put_digits(v[1], at[2], at[3], to);
     }
+    *x = (quant_x){digits, start, scale, sum};
+    for (int64_t g = 0; g < groups; g++)
+        put_start((int)format, x, g, start + g * starts);
     return true;
 }
 
@@ -235,17 +237,25 @@ VNNI_INLINE total block_q4_k(const uint8_t *p, const quant_x *x, int64_t g, tota
     m = _mm256_mul_ps(m, _mm256_set1_ps(quant_f16(p + 2)));
     t.mins = _mm256_fmadd_ps(m, _mm256_loadu_ps(x->sum + 4 * g), t.mins);
     s = _mm256_mul_ps(s, _mm256_loadu_ps(x->scale + 4 * g));
-    __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2);
-    for (int half = 0; half < 2; half++) {
-        __m512i bytes = _mm512_loadu_si512(p + 16 + 64 * half);
-        for (int part = 0; part < 2; part++) {
-            __m512i q = low_bits(part ? _mm512_srli_epi16(bytes, 4) : bytes);
-            __m512i run = _mm512_add_epi32(at, _mm512_set1_epi32(4 * half + part));
-            __m512 v = _mm512_cvtepi32_ps(sum_of(add_products(no_sums(), q, x, g + half, part)));
-            t.sum = _mm512_fmadd_ps(v, _mm512_permutexvar_ps(run, _mm512_castps256_ps512(s)), t.sum);
-        }
+    __m512i low = _mm512_loadu_si512(p + 16), high = _mm512_loadu_si512(p + 80);
+    __m512i first = _mm512_shuffle_i64x2(low, high, 0x88), last = _mm512_shuffle_i64x2(low, high, 0xDD);
+    for (int odd = 0; odd < 2; odd++) {
+        __m512i even_runs = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
+        __m512i run = _mm512_add_epi32(even_runs, _mm512_set1_epi32(odd));
+        sums z = add_products(no_sums(), low_bits(odd ? _mm512_srli_epi16(first, 4) : first), x, g + odd, 0);
+        z = add_products(z, low_bits(odd ? _mm512_srli_epi16(last, 4) : last), x, g + odd, 1);
+        __m512 scales = _mm512_permutexvar_ps(run, _mm512_castps256_ps512(s));
+        t.sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, t.sum);
     }
     return t;
+}
+
+/* Six bits: the low four of `low`, two of `high` above them. */
+VNNI_INLINE __m512i six_bits(__m512i low, __m512i high)
+{
+    enum { WHERE_FIRST_IS_SET = 0xCA }; /* the second, otherwise the third */
+    __m512i q = _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, high, WHERE_FIRST_IS_SET);
+    return _mm512_and_si512(q, _mm512_set1_epi8(63));
 }
 
 VNNI_INLINE __m512 block_q6_k(const uint8_t *p, const quant_x *x, int64_t g, __m512 sum)
@@ -260,15 +270,15 @@ VNNI_INLINE __m512 block_q6_k(const uint8_t *p, const quant_x *x, int64_t g, __m
     for (int half = 0; half < 2; half++) {
         __m512i bytes = _mm512_loadu_si512(p + 64 * half);
         __m512i high = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(p + 128 + 32 * half)));
-        for (int part = 0; part < 2; part++) {
-            __m512i h = part ? _mm512_srlv_epi64(high, right) : _mm512_sllv_epi64(high, left);
-            __m512i q = _mm512_or_si512(low_bits(part ? _mm512_srli_epi16(bytes, 4) : bytes),
-                                        _mm512_and_si512(h, _mm512_set1_epi8(48)));
-            sums z = no_sums();
-            z.digit[0] = start_at(WK_Q6_K, x, g + half, part);
-            z = add_products(z, q, x, g + half, part);
-            sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), by_four(s, 8 * half + 4 * part), sum);
-        }
+        __m512i a = six_bits(bytes, _mm512_sllv_epi64(high, left));
+        __m512i b = six_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi64(high, right));
+        __m512i at = _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7);
+        sums z = no_sums();
+        z.digit[0] = start_at(WK_Q6_K, x, g + half, 0);
+        z = add_products(z, _mm512_unpacklo_epi64(a, b), x, g + half, 0);
+        z = add_products(z, _mm512_unpackhi_epi64(a, b), x, g + half, 1);
+        __m512 scales = _mm512_permutexvar_ps(_mm512_add_epi32(at, _mm512_set1_epi32(8 * half)), s);
+        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, sum);
     }
     return sum;
 }
