@@ -46,8 +46,8 @@ template <class A, class S> struct tile_sums {
     /* AT_ONCE steps of k are unrolled: more would take more registers than it saves time. */
     MEMBER void multiply(const A (*as)[S::BM + 4], const A (*bs)[S::BN + 4])
     {
-        _Pragma("unroll 1")
-        for (int first = 0; first < S::BK; first += AT_ONCE) {
+        _Pragma("unroll 1") for (int first = 0; first < S::BK; first += AT_ONCE)
+        {
             UNROLL
             for (int k = first; k < first + AT_ONCE; k++) {
                 pack<A, 4> x[S::TM / 4], y[S::TN / 4];
@@ -60,8 +60,8 @@ template <class A, class S> struct tile_sums {
                 UNROLL
                 for (int i = 0; i < S::TM; i++)
                     UNROLL
-                    for (int j = 0; j < S::TN; j++)
-                        sum[i][j] += x[i / 4].v[i % 4] * y[j / 4].v[j % 4];
+                for (int j = 0; j < S::TN; j++)
+                    sum[i][j] += x[i / 4].v[i % 4] * y[j / 4].v[j % 4];
             }
         }
     }
@@ -76,12 +76,18 @@ template <int SIDE> struct square;
 template <> struct square<32> {
     typedef floats_16 values;
     static const int K = 2; /* steps of k at once */
-    static MEMBER values multiply(f32 a, f32 b, values c) { return __builtin_amdgcn_mfma_f32_32x32x2f32(a, b, c, 0, 0, 0); }
+    static MEMBER values multiply(f32 a, f32 b, values c)
+    {
+        return __builtin_amdgcn_mfma_f32_32x32x2f32(a, b, c, 0, 0, 0);
+    }
 };
 template <> struct square<16> {
     typedef floats_4 values;
     static const int K = 4;
-    static MEMBER values multiply(f32 a, f32 b, values c) { return __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, c, 0, 0, 0); }
+    static MEMBER values multiply(f32 a, f32 b, values c)
+    {
+        return __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, c, 0, 0, 0);
+    }
 };
 
 template <class S> struct tile_sums<f32, S> {
