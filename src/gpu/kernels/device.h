@@ -449,13 +449,10 @@ WK_MATH2(pow)
 #define WK_BUILTIN1(name) \
     DEVICE f32 m_##name(f32 x) { return __builtin_##name##f(x); } \
     DEVICE f64 m_##name(f64 x) { return __builtin_##name(x); }
-DEVICE f32 m_copysign(f32 x, f32 y) { return __builtin_copysignf(x, y); }
-DEVICE f64 m_copysign(f64 x, f64 y) { return __builtin_copysign(x, y); }
 DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return __builtin_fmaf(x, y, z); }
 DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return __builtin_fma(x, y, z); }
 #else
 #define WK_BUILTIN1(name) WK_MATH1(name)
-WK_MATH2(copysign)
 DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
 DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return fma(x, y, z); }
 #endif
