@@ -73,31 +73,29 @@ typedef struct {
 
 enum { ARGUMENTS = 30 };
 
-static int list_gradients(const work *w, argument list[ARGUMENTS])
+static int list_forward(const work *w, argument *list)
 {
-    const argument all[] = {
-        {miopenTensorMhaQ, DATA, wk_ptr(w->q)},
-        {miopenTensorMhaK, DATA, wk_ptr(w->k)},
-        {miopenTensorMhaV, DATA, wk_ptr(w->v)},
-        {miopenTensorMhaO, DATA, wk_ptr(w->y)},
+    const argument own[] = {
+        {miopenTensorMhaScaleO, ONE, wk_ptr(w->one)},
+        {miopenTensorMhaAmaxO, ONE, wk_ptr(w->amax)},
+        {miopenTensorMhaAmaxS, ONE, wk_ptr(w->amax)},
+        {miopenTensorMhaBias, SCORES, w->bias ? wk_ptr(w->bias) : NULL},
+    };
+    memcpy(list, own, sizeof own);
+    return (int)(sizeof own / sizeof *own) - !w->bias;
+}
+
+static int list_gradients(const work *w, argument *list)
+{
+    const argument own[] = {
         {miopenTensorMhaDO, DATA, wk_ptr(w->dy)},
-        {miopenTensorMhaM, STATS, wk_ptr(w->m)},
-        {miopenTensorMhaZInv, STATS, wk_ptr(w->z)},
-        {miopenTensorMhaDescaleQ, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaDescaleK, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaDescaleV, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaDescaleS, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDescaleO, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDescaleDO, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDescaleDS, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaScaleS, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleDS, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleDQ, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleDK, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleDV, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaDropoutProbability, ONE, wk_ptr(w->nothing)},
-        {miopenTensorMhaDropoutSeed, SEED, wk_ptr(w->nothing)},
-        {miopenTensorMhaDropoutOffset, SEED, wk_ptr(w->nothing)},
         {miopenTensorMhaDQ, DATA, wk_ptr(w->dq)},
         {miopenTensorMhaDK, DATA, wk_ptr(w->dk)},
         {miopenTensorMhaDV, DATA, wk_ptr(w->dv)},
@@ -106,15 +104,13 @@ static int list_gradients(const work *w, argument list[ARGUMENTS])
         {miopenTensorMhaAmaxDV, ONE, (float *)wk_ptr(w->amax) + 2},
         {miopenTensorMhaAmaxDS, ONE, (float *)wk_ptr(w->amax) + 3},
     };
-    memcpy(list, all, sizeof all);
-    return (int)(sizeof all / sizeof *all);
+    memcpy(list, own, sizeof own);
+    return (int)(sizeof own / sizeof *own);
 }
 
 static int list_arguments(const work *w, argument list[ARGUMENTS])
 {
-    if (w->dy)
-        return list_gradients(w, list);
-    const argument all[] = {
+    const argument both[] = {
         {miopenTensorMhaQ, DATA, wk_ptr(w->q)},
         {miopenTensorMhaK, DATA, wk_ptr(w->k)},
         {miopenTensorMhaV, DATA, wk_ptr(w->v)},
@@ -126,16 +122,13 @@ static int list_arguments(const work *w, argument list[ARGUMENTS])
         {miopenTensorMhaDescaleV, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDescaleS, ONE, wk_ptr(w->one)},
         {miopenTensorMhaScaleS, ONE, wk_ptr(w->one)},
-        {miopenTensorMhaScaleO, ONE, wk_ptr(w->one)},
         {miopenTensorMhaDropoutProbability, ONE, wk_ptr(w->nothing)},
         {miopenTensorMhaDropoutSeed, SEED, wk_ptr(w->nothing)},
         {miopenTensorMhaDropoutOffset, SEED, wk_ptr(w->nothing)},
-        {miopenTensorMhaAmaxO, ONE, wk_ptr(w->amax)},
-        {miopenTensorMhaAmaxS, ONE, wk_ptr(w->amax)},
-        {miopenTensorMhaBias, SCORES, w->bias ? wk_ptr(w->bias) : NULL},
     };
-    memcpy(list, all, sizeof all);
-    return (int)(sizeof all / sizeof *all) - !w->bias;
+    const int n = sizeof both / sizeof *both;
+    memcpy(list, both, sizeof both);
+    return n + (w->dy ? list_gradients(w, list + n) : list_forward(w, list + n));
 }
 
 /* ---- set-up ---- */

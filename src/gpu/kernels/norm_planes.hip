@@ -483,14 +483,6 @@ DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &star
     return y;
 }
 
-/* Number p of a thread's packs: a wave's follow each other where the numbers are kept, else a block's. */
-enum { PACKS = 4 };
-DEVICE int pack_of(int p)
-{
-    u32 wave = thread_id() / WAVE, lane = thread_id() % WAVE;
-    return (int)(KEEP ? (wave * PACKS + p) * WAVE + lane : p * 256 + thread_id());
-}
-
 /* The same of rows whose weights are read as packs. */
 template <class T, int VEC, int GRAD>
 DEVICE pack<T, VEC> apply_row_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
@@ -510,6 +502,14 @@ DEVICE pack<T, VEC> apply_row_pack(const norm_planes_args &a, const tile_start &
         y.v[e] = put<T>(GRAD ? v + m.slope * factor * get(dy.v[e]) : v * factor + get(b.v[e]));
     }
     return y;
+}
+
+/* Number p of a thread's packs: a wave's follow each other where the numbers are kept, else a block's. */
+enum { PACKS = 4 };
+DEVICE int pack_of(int p)
+{
+    u32 wave = thread_id() / WAVE, lane = thread_id() % WAVE;
+    return (int)(KEEP ? (wave * PACKS + p) * WAVE + lane : p * 256 + thread_id());
 }
 
 template <class T, int VEC, int GRAD, int WEIGHTS> DEVICE void norm_apply(const norm_planes_args &a)
