@@ -110,8 +110,9 @@ static void print_text(void)
 static int print_json(void)
 {
     wk_text t = {0};
-    wk_text_add(&t, "{\"version\":\"%s\",\"threads\":%d,\"isa\":\"%s\",\"devices\":[", wk_version(),
-                wk_num_threads(), wk_host_isa());
+    wk_text_add(&t, "{\"version\":\"%s\",\"threads\":%d,\"isa\":\"%s\",\"amx\":%s,\"devices\":[",
+                wk_version(), wk_num_threads(), wk_isa_level_name(wk_host_level()),
+                wk_host_has_amx() ? "true" : "false");
     for (int i = 0; i < wk_device_count(); i++) {
         wk_text_add(&t, "%s", i ? "," : "");
         add_device(&t, wk_device_open(wk_device_name_at(i)));
