@@ -342,7 +342,7 @@ static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool
     const wk_gpu *g = wk_gpu_of(c->device);
     bool nvidia = c->device->kind == WK_KIND_CUDA;
     int d = widest(a) <= 64 ? 64 : 128;
-    broad_shape wide = {.d = d, .rows = 128, .tm = 8, .n = gradient ? 32 : 64};
+    broad_shape wide = {.d = d, .rows = 128, .tm = 8, .n = gradient || !is_plain(a) ? 32 : 64};
     broad_shape small = {.d = d, .rows = 64, .tm = 4, .n = 32};
     bool fits = nvidia && broad_shared(wide, gradient) <= g->facts.shared_bytes;
     *m = fits ? wide : small;

@@ -123,6 +123,8 @@ template <int D, int ROWS, int TM, int N, int PLAIN> DEVICE void broad_block(con
     room_t &room = *(room_t *)bytes;
     source<f32> qs = queries_of<f32>(a, a.q, u), ks = keys_of<f32>(a.k, u), vs = keys_of<f32>(a.v, u);
     broad_rows<S, TM, PLAIN> rows;
+    broad_incoming<ROWS, S::THREADS, S::PITCH> q_in;
+    broad_incoming<N, S::THREADS, S::PITCH> k_in, v_in;
     int lo, hi, all_lo, all_hi;
     keys_of_rows(a, u, u.first, u.first + ROWS - 1, &lo, &hi);
     keys_of_all_rows(a, u, u.first, u.first + ROWS - 1, &all_lo, &all_hi);
@@ -130,23 +132,29 @@ template <int D, int ROWS, int TM, int N, int PLAIN> DEVICE void broad_block(con
     hi = (int)lesser((i64)hi, (i64)(block_id_z() + 1) * a.split_keys);
     all_hi = lesser(all_hi, hi);
     rows.begin(a);
-    broad_fetch<ROWS, S::THREADS>(qs, u.first, a.d, room.q);
-    broad_fetch<N, S::THREADS>(ks, lo, a.d, room.k);
+    if (lo < hi) {
+        q_in.fetch(qs, u.first, a.d, room.q);
+        k_in.fetch(ks, lo, a.d, room.k);
+        q_in.land(qs, u.first, a.d, room.q);
+    }
     for (int k0 = lo; k0 < hi; k0 += N) { /* values come while keys are multiplied, and the next keys with values */
         f32 s[TM][S::TN];
-        broad_arrive();
-        broad_fetch<N, S::THREADS>(vs, k0, a.dv, room.v);
+        k_in.land(ks, k0, a.d, room.k);
+        barrier();
+        v_in.fetch(vs, k0, a.dv, room.v);
         S::dots(room.q, room.k, s);
         if (!PLAIN || k0 < all_lo || k0 + N > all_hi)
             rows.score(a, u, k0, hi, s);
         rows.raise(s);
         rows.weigh(s, room.weights);
-        broad_arrive();
-        broad_fetch<N, S::THREADS>(ks, k0 + N, a.d, room.k);
+        v_in.land(vs, k0, a.dv, room.v);
+        barrier();
+        if (k0 + N < hi)
+            k_in.fetch(ks, k0 + N, a.d, room.k);
         S::add(room.weights, room.v, rows.out);
     }
     rows.finish(a, u);
-    broad_arrive();
+    barrier(); /* the next rows begin with writes to shared memory */
 }
 
 /* Blocks: x over units and their blocks of rows, z over splits of the keys. T: f32. PLAIN: no mask, no cap, a scale above

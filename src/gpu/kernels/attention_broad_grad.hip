@@ -88,32 +88,47 @@ template <int D, int ROWS, int TM, int N, int OF, int PLAIN> DEVICE void broad_g
     room_t &room = *(room_t *)bytes;
     source<f32> qs = queries_of<f32>(a, a.q, u), dys = queries_of<f32>(a, a.dy, u);
     source<f32> ks = keys_of<f32>(a.k, u), vs = keys_of<f32>(a.v, u);
+    const source<f32> &owners1 = of_q ? qs : ks, &owners2 = of_q ? dys : vs;
     const source<f32> &others1 = of_q ? ks : qs, &others2 = of_q ? vs : dys;
+    broad_incoming<ROWS, S::THREADS, S::PITCH> own_in;
+    broad_incoming<N, S::THREADS, S::PITCH> in1, in2;
     broad_grad_rows<S, TM, OF, PLAIN> rows = {};
     int at = 0, hi = (int)u.rows, width = both ? a.d : a.dv;
     if (of_q)
         keys_of_rows(a, u, u.first, u.first + ROWS - 1, &at, &hi);
     at = next_tile<OF, N>(a, u, at, hi);
-    broad_fetch<ROWS, S::THREADS>(of_q ? qs : ks, u.first, a.d, room.own1);
-    if constexpr (both)
-        broad_fetch<ROWS, S::THREADS>(of_q ? dys : vs, u.first, a.dv, room.own2);
-    if (of_q)
-        rows.take_queries(a, u, u.first);
+    if (at < hi) {
+        in1.fetch(others1, at, a.d, room.one);
+        in2.fetch(others2, at, a.dv, room.two);
+        own_in.fetch(owners1, u.first, a.d, room.own1);
+        own_in.land(owners1, u.first, a.d, room.own1);
+        if (both) {
+            own_in.fetch(owners2, u.first, a.dv, room.own2);
+            own_in.land(owners2, u.first, a.dv, room.own2);
+        }
+        if (of_q)
+            rows.take_queries(a, u, u.first);
+    }
     while (at < hi) {
         f32 s[TM][S::TN], p[TM][S::TN];
-        broad_fetch<N, S::THREADS>(others1, at, a.d, room.one);
-        broad_fetch<N, S::THREADS>(others2, at, a.dv, room.two);
+        int next = next_tile<OF, N>(a, u, at + N, hi);
+        in1.land(others1, at, a.d, room.one);
+        in2.land(others2, at, a.dv, room.two);
+        barrier();
         if (!of_q)
             rows.take_queries(a, u, at);
-        broad_arrive();
         S::dots(room.own1, room.one, s);
         if (both)
             S::dots(room.own2, room.two, p);
         rows.weigh(a, u, of_q ? u.first : at, of_q ? at : (int)u.first, all_meet<OF, ROWS, N>(a, u, at), s, p, room.weights);
         wave_sync();
         S::add(room.weights, both ? room.one : room.two, rows.out);
-        at = next_tile<OF, N>(a, u, at + N, hi);
         barrier();
+        if (next < hi) {
+            in1.fetch(others1, next, a.d, room.one);
+            in2.fetch(others2, next, a.dv, room.two);
+        }
+        at = next;
     }
     u32 owners = of_q ? u.rows : u.t;
     i64 first = of_q ? ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s : ((i64)u.batch * a.hk + u.head) * u.t;
@@ -123,7 +138,6 @@ template <int D, int ROWS, int TM, int N, int OF, int PLAIN> DEVICE void broad_g
         if (row < owners)
             S::store_row((f32 *)a.y + (first + row) * width, width, rows.out[i], both ? (f32)a.scale : 1);
     }
-    broad_arrive();
 }
 
 /* Blocks: x over units and their blocks of owners. T: f32. */
