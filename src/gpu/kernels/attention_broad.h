@@ -6,8 +6,6 @@
 
 #include "attention_tile.h"
 
-const f32 LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-
 /* A place in shared memory that is read from in a loop: NVIDIA's compiler would find the address again every time. */
 struct shared_place {
 #ifdef WK_NVIDIA
