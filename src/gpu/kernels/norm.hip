@@ -279,7 +279,7 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
     for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
         i64 row = base + thread_id() / LANES * 2;
         R start[2];
-        wide<T> sums[4];
+        wide<T> sums[2][2];
         row_stats<R> s[2];
         UNROLL
         for (int k = 0; k < 2; k++) {
@@ -289,11 +289,18 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
         }
         UNROLL
         for (int k = 0; k < 2; k++)
-            sum_kept(CENTRED, r[k], start[k], sums + 2 * k);
-        row_sums<LANES, 4>(sums, room);
+            sum_kept(CENTRED, r[k], start[k], sums[k]);
+        if constexpr (CENTRED) {
+            row_sums<LANES, 4>(sums[0], room);
+        } else { /* squares alone */
+            wide<T> squares[2] = {sums[0][1], sums[1][1]};
+            row_sums<LANES, 2>(squares, room);
+            sums[0][1] = squares[0];
+            sums[1][1] = squares[1];
+        }
         UNROLL
         for (int k = 0; k < 2; k++)
-            s[k] = stats_from<T>(a, CENTRED, start[k], sums + 2 * k);
+            s[k] = stats_from<T>(a, CENTRED, start[k], sums[k]);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
             int at = (int)r[0].index(p) * VEC;
