@@ -134,7 +134,7 @@ static wk_status add_by_blocks(const wk_call *c, const wk_index_plan *p, lines_a
                 (!a->from || lines_aligned(a, a->from, bytes, a->from_step, a->from_along, a->size, 4));
     int wide = bytes == 8 ? 8 : 4,
         most = wk_gpu_of(c->device)->facts.shared_bytes; /* bytes of a sum, of a block */
-    bool slotted = wide == 4 && WK_LINE_ROOM(sums, 4, true) <= most;
+    bool slotted = wk_is_float(dtype) && wide == 4 && WK_LINE_ROOM(sums, 4, true) <= most;
     wk_grid grid = block_grid(a);
     if (c->device->kind == WK_KIND_CUDA)
         grid.shared = (int)WK_LINE_ROOM(sums, wide, slotted);

@@ -126,7 +126,7 @@ static int first_dim(const wk_call *c)
 static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
 {
     row_form f;
-    bool pairs = mode == 0 && p->s.groups == 1 && dense_form(c, p->n, vec, 16, &f);
+    bool pairs = mode == 0 && p->s.groups == 1 && dense_form(c, p->n, vec, p->n > 2048 ? 32 : 16, &f);
     bool dense = pairs || dense_form(c, p->n, vec, 32, &f);
     if (!dense)
         form_of(c, p->n, vec, 1024, &f);

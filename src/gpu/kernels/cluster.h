@@ -121,16 +121,23 @@ template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
     }
 };
 
-/* The largest element and the sum of exp(x - it), of several parts. */
+/* The largest element and the sum of exp(x - it). */
 template <class A> struct sum_exp {
     A top, sum;
-    MEMBER void merge(A other_top, A other_sum)
-    {
-        A all = greater(top, other_top);
-        sum = sum * m_exp_fast(top - all) + other_sum * m_exp_fast(other_top - all);
-        top = all;
-    }
 };
+
+/* That of several parts, a pair each; a few of them at a time, since registers are short. */
+template <int N, class A> DEVICE sum_exp<A> merge_sums(const A (*parts)[2])
+{
+    sum_exp<A> all = {parts[0][0], 0};
+    UNROLL_BY_4
+    for (int i = 1; i < N; i++)
+        all.top = greater(all.top, parts[i][0]);
+    UNROLL_BY_4
+    for (int i = 0; i < N; i++)
+        all.sum += parts[i][1] * m_exp_fast(parts[i][0] - all.top);
+    return all;
+}
 
 /* The same of a line fetched with smallest numbers behind its end; top is 0, where the sum is not to be shifted. all: see
  * cluster_exchange. */
@@ -138,7 +145,7 @@ template <class T, int KEEP, int THREADS, int BLOCKS>
 DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted, f32 (*all)[2], bool first)
 {
     const int waves = THREADS / WAVE, VEC = line.VEC;
-    SHARED sum_exp<f32> room[waves];
+    SHARED f32 room[waves][2];
     /* It starts below every number but -infinity, so that no difference of infinities comes up. */
     f32 top = shifted ? lowest<f32>() : 0, sum = 0;
     UNROLL
@@ -153,20 +160,16 @@ DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool
         sum += m_exp_fast(line.value(j / VEC, j % VEC) - top);
     }
     sum = wave_reduce<op_sum>(sum);
-    if (lane_id() == 0)
-        room[wave_id()] = {top, sum};
+    if (lane_id() == 0) {
+        room[wave_id()][0] = top;
+        room[wave_id()][1] = sum;
+    }
     barrier();
-    sum_exp<f32> total = room[0];
-    ROLLED
-    for (int w = 1; w < waves; w++) /* this loop and the next are short of registers */
-        total.merge(room[w].top, room[w].sum);
+    sum_exp<f32> total = merge_sums<waves>(room);
     if constexpr (BLOCKS > 1) {
         f32 mine[2] = {total.top, total.sum};
         cluster_exchange<BLOCKS, 2>(mine, all, first);
-        total = {all[0][0], all[0][1]};
-        ROLLED
-        for (int b = 1; b < BLOCKS; b++)
-            total.merge(all[b][0], all[b][1]);
+        total = merge_sums<BLOCKS>(all);
     } else {
         barrier();
     }

@@ -363,12 +363,12 @@ DEVICE bool slot_chunk(const lines_args &a, const line_of &l, int base, u32 firs
     pack<T, PAIR> value[STEPS];
     const T *small = (const T *)a.small + l.small + base * a.small_along;
     int left = (int)a.n - base;
-    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
     UNROLL
     for (int s = 0; s < STEPS; s++) {
         int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
         value[s] = load_once<PAIR>(small + (PAIR == 2 ? i : i * a.small_along));
     }
+    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
     UNROLL
     for (int g = 0; g < GROUPS; g++)
         store<4>(r.counts + nth<4>(g), pack<u32, 4>{});
@@ -376,24 +376,21 @@ DEVICE bool slot_chunk(const lines_args &a, const line_of &l, int base, u32 firs
         r.n_list = r.beyond = 0;
     barrier();
     UNROLL
-    for (int s = 0; s < STEPS * PAIR; s++) { /* all on their way before the first is looked at */
-        u32 &to = place[s / PAIR][s % PAIR];
-        if (to != NOWHERE)
-            to |= atomic_next(&r.counts[to]) << 16;
-    }
-    UNROLL
     for (int s = 0; s < STEPS * PAIR; s++) {
-        u32 to = place[s / PAIR][s % PAIR] & 0xFFFF, before = place[s / PAIR][s % PAIR] >> 16;
+        u32 to = place[s / PAIR][s % PAIR];
+        if (to == NOWHERE)
+            continue;
         sum<T> v = to_sum(value[s / PAIR].v[s % PAIR]);
-        if (before < SLOTS) {
-            r.slots[before][to] = v;
-        } else if (place[s / PAIR][s % PAIR] != NOWHERE) {
-            u32 at = atomic_next(&r.n_list);
-            if (before < MOST && at < WK_LINE_LIST)
-                r.list[at] = v, r.list_places[at] = to;
-            else
-                atomic_next(&r.beyond);
+        u32 n = atomic_next(&r.counts[to]);
+        if (n < SLOTS) {
+            r.slots[n][to] = v;
+            continue;
         }
+        u32 at = atomic_next(&r.n_list);
+        if (n < MOST && at < WK_LINE_LIST)
+            r.list[at] = v, r.list_places[at] = to;
+        else
+            atomic_next(&r.beyond);
     }
     barrier();
     return !r.beyond;
@@ -407,7 +404,6 @@ template <class A, int SIZE, class K> DEVICE A sum_listed(const slot_room<A, SIZ
     UNROLL
     for (int i = 0; i < MOST; i++)
         k[i] = i < SLOTS ? key[i] : ~(K)0;
-    ROLLED
     for (u32 j = 0; j < r.n_list; j++) {
         K next = r.list_places[j] == place ? bit_cast<K>(r.list[j]) : ~(K)0;
         UNROLL
