@@ -336,7 +336,7 @@ static int broad_shared(broad_shape m, bool gradient)
     return ((owned + 2 * m.n) * (m.d + 4) + m.rows * (m.n + m.d / 8)) * 4;
 }
 
-/* False: none that fits. */
+/* False: none that fits; NVIDIA's before sm_80, which has matrix units too, do not copy to shared memory by themselves. */
 static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool gradient, broad_shape *m)
 {
     const wk_gpu *g = wk_gpu_of(c->device);
@@ -347,7 +347,7 @@ static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool
     bool fits = nvidia && broad_shared(wide, gradient) <= g->facts.shared_bytes;
     *m = fits ? wide : small;
     m->shared = nvidia ? broad_shared(*m, gradient) : 0;
-    return dtype == WK_F32 && !a->drop_below && widest(a) <= 128 &&
+    return dtype == WK_F32 && !a->drop_below && widest(a) <= 128 && (!nvidia || wk_gpu_has_matrix(g)) &&
            broad_shared(*m, gradient) <= g->facts.shared_bytes;
 }
 
