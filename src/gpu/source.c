@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include "runtime.h"
 
-/* A file of src/gpu/kernels as a string, by the assembler: no generated source, no size limit. */
+/* A file of src/gpu/kernels, as strip.cmake left it, as a string by the assembler: no size limit. */
 #define TEXT(symbol, file) \
     __asm__(".pushsection .rodata\n" \
             ".global wk_text_" #symbol "\n" \
             ".hidden wk_text_" #symbol "\n" \
             "wk_text_" #symbol ":\n" \
-            ".incbin \"gpu/kernels/" file "\"\n" \
+            ".incbin \"stripped/" file "\"\n" \
             ".byte 0\n" \
             ".popsection\n"); \
     extern const char wk_text_##symbol[];
