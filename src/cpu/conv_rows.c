@@ -24,7 +24,8 @@ enum {
     FEW_TASKS = 32,
 };
 
-/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + j], for GEMM_MR rows and so many vectors of columns. */
+/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + j], for GEMM_MR rows and GEMM_NV vectors of columns, or
+ * one. */
 typedef struct {
     const void *a, *window;
     const int64_t *offsets;
@@ -325,7 +326,8 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
     int64_t depth = k->units * k->taps, vectors = vectors_of(k, p->rows), q = 0;
     int64_t kc = conv_ceil_div(depth, conv_max(conv_ceil_div(depth, KC + KC / 4), 1));
     do { /* once even where there is nothing to add up */
-        for (int64_t v = 0; v < vectors; v += GEMM_NV)
+        for (int64_t v = 0; v < vectors;) {
+            int wide = vectors - v >= GEMM_NV ? GEMM_NV : 1;
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 k->tile(&(rows_tile){.a = weights + i / GEMM_MR * k->panel + q * GEMM_MR,
                                      .window = window + v * LANES,
@@ -333,8 +335,10 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
                                      .c = sums + i * ldc + v * LANES,
                                      .ldc = ldc,
                                      .k = conv_min(kc, depth - q),
-                                     .vectors = (int)conv_min(GEMM_NV, vectors - v),
+                                     .vectors = wide,
                                      .add = q > 0});
+            v += wide;
+        }
         q += kc;
     } while (q < depth);
 }

@@ -34,11 +34,10 @@ FUNCTION static inline __attribute__((always_inline)) void NAME(tile)(const rows
 
 FUNCTION static void NAME(run_tile)(const rows_tile *t)
 {
-    switch (t->vectors) {
-    case 1: NAME(tile)(t, 1); break;
-    case 2: NAME(tile)(t, 2); break;
-    default: NAME(tile)(t, GEMM_NV); break;
-    }
+    if (t->vectors == GEMM_NV)
+        NAME(tile)(t, GEMM_NV);
+    else
+        NAME(tile)(t, 1);
 }
 
 #undef PACKED
