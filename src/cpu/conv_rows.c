@@ -24,7 +24,8 @@ enum {
     FEW_TASKS = 32,
 };
 
-/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + j], for GEMM_MR rows and so many vectors of columns. */
+/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + j], for GEMM_MR rows and GEMM_NV vectors of columns, or
+ * one. */
 typedef struct {
     const void *a, *window;
     const int64_t *offsets;
@@ -33,6 +34,13 @@ typedef struct {
     int vectors;
     bool add;
 } rows_tile;
+
+/* Before a loop over rows or vectors of a tile, which then live in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
 
 #define PACKED float
 #define NAME(x) x##_f32
@@ -161,11 +169,24 @@ static void plan_work(work *k)
     k->bytes = k->window_bytes + (size_t)(k->block * vectors_of(k, k->rows)) * WK_VEC_BYTES;
 }
 
+/* Whether the processor has tile registers for the product over patches: they are worth the copying. */
+static bool better_tiles(const conv_direct *s)
+{
+    const conv_axis *axis = s->axis;
+    wk_gemm_args g = {.m = s->to,
+                      .n = s->images * axis[0].count * axis[1].count * axis[2].count,
+                      .k = s->from * axis[0].taps * axis[1].taps * axis[2].taps,
+                      .a.dtype = s->dtype,
+                      .c.dtype = WK_F32};
+    return WK_ISA(gemm_pick_kernel)(&g)->rows > GEMM_MR;
+}
+
 bool WK_ISA(conv_rows_takes)(const conv_direct *s)
 {
     work k = {.s = s};
     const conv_axis *axis = s->axis;
-    if (s->dtype == WK_F64 || s->from == 0 || axis[0].taps * axis[1].taps * axis[2].taps <= 1)
+    if (s->dtype == WK_F64 || s->from == 0 || axis[0].taps * axis[1].taps * axis[2].taps <= 1 ||
+        better_tiles(s))
         return false;
     plan_work(&k);
     if (k.units * k.pair * 8 > s->from * 9 || k.window_bytes > MAX_WINDOW_BYTES)
@@ -305,7 +326,8 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
     int64_t depth = k->units * k->taps, vectors = vectors_of(k, p->rows), q = 0;
     int64_t kc = conv_ceil_div(depth, conv_max(conv_ceil_div(depth, KC + KC / 4), 1));
     do { /* once even where there is nothing to add up */
-        for (int64_t v = 0; v < vectors; v += GEMM_NV)
+        for (int64_t v = 0; v < vectors;) {
+            int wide = vectors - v >= GEMM_NV ? GEMM_NV : 1;
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 k->tile(&(rows_tile){.a = weights + i / GEMM_MR * k->panel + q * GEMM_MR,
                                      .window = window + v * LANES,
@@ -313,8 +335,10 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
                                      .c = sums + i * ldc + v * LANES,
                                      .ldc = ldc,
                                      .k = conv_min(kc, depth - q),
-                                     .vectors = (int)conv_min(GEMM_NV, vectors - v),
+                                     .vectors = wide,
                                      .add = q > 0});
+            v += wide;
+        }
         q += kc;
     } while (q < depth);
 }
