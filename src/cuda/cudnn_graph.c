@@ -139,6 +139,57 @@ cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_ste
     return n->y;
 }
 
+cudnnBackendDescriptor_t wk_cudnn_number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
+{
+    static const int64_t ones[] = {1, 1, 1, 1};
+    wk_cudnn_tensor t = {
+        .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+cudnnBackendDescriptor_t wk_cudnn_reduce(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
+                                         cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a reduction");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    wk_cudnn_add(p, op, "a reduction");
+    return y;
+}
+
+cudnnBackendDescriptor_t wk_cudnn_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set(p, d, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a product");
+    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, d);
+    wk_cudnn_add(p, op, "a product");
+    return y;
+}
+
+cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_t x,
+                                       cudnnBackendDescriptor_t y)
+{
+    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "a turn");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+    wk_cudnn_add(p, op, "a turn");
+    return y;
+}
+
 /* ---- engines ---- */
 
 /* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */

@@ -24,7 +24,7 @@ extern wk_cudnn_calls wk_cudnn;
 /* Loads the library, once; false when it is not to be had. */
 bool wk_cudnn_load(void);
 
-enum { WK_CUDNN_DESCRIPTORS = 96, WK_CUDNN_CONFIGS = 32, WK_CUDNN_OPS = 24, WK_CUDNN_TENSORS = 8 };
+enum { WK_CUDNN_DESCRIPTORS = 160, WK_CUDNN_CONFIGS = 32, WK_CUDNN_OPS = 40, WK_CUDNN_TENSORS = 8 };
 
 /* What was set up for a kind of call. */
 typedef struct wk_cudnn_plan {
@@ -127,6 +127,16 @@ typedef struct {
     int64_t axis; /* of GEN_INDEX */
 } wk_cudnn_step;
 cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n);
+
+/* A number for tensors of rank 4 that is given at the run. */
+cudnnBackendDescriptor_t wk_cudnn_number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type);
+/* Add y = x reduced to y's shape, y = a . b, and y = x with its last two dimensions exchanged; in f32. All return y. */
+cudnnBackendDescriptor_t wk_cudnn_reduce(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
+                                         cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y);
+cudnnBackendDescriptor_t wk_cudnn_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y);
+cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_t x,
+                                       cudnnBackendDescriptor_t y);
 
 /* The rules an engine has to keep beside being deterministic. */
 typedef struct {
