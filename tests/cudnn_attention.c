@@ -55,7 +55,6 @@ int main(void)
             p = (wk_cudnn_plan){0};
             set_up(NULL, &p, &w);
             test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%d: %s", (int)i, p.trouble);
-                       p.workspace);
             drop_plan(&p);
         }
     }
