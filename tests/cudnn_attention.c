@@ -55,6 +55,8 @@ int main(void)
             p = (wk_cudnn_plan){0};
             set_up(NULL, &p, &w);
             test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%d: %s", (int)i, p.trouble);
+            for (int k = 0; k < p.n_configs; k++)
+                CHECK(!(notes_of(p.configs[k]) >> CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS & 1));
             drop_plan(&p);
         }
     }
