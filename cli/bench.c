@@ -72,25 +72,25 @@ static double now_us(void)
 
 typedef struct {
     wk_sample *sample;
-    bool in_place;
+    const bench_case *of;
 } one_call;
 
 static wk_status call(void *ctx)
 {
     const one_call *o = ctx;
     wk_call c = o->sample->call;
-    c.out[0] = o->in_place ? o->sample->in[0] : NULL;
-    for (int i = 0; i < wk_op_outputs(c.op); i++)
+    c.out[0] = o->of->how == BENCH_IN_PLACE ? o->sample->in[0] : NULL;
+    for (int i = 0; i < (o->of->how == BENCH_LOSS_ALONE ? 1 : wk_op_outputs(c.op)); i++)
         c.want |= c.op->out[i].flags & WK_OPTIONAL ? 0 : 1u << i;
     return wk_call_run(&c);
 }
 
 /* One call, waited for; its outputs are gone afterwards. Microseconds, or -1 when it failed. */
-static double run_once(bench *b, wk_sample *s, bool in_place)
+static double run_once(bench *b, wk_sample *s, const bench_case *k)
 {
     wk_scope_begin();
     double start = now_us();
-    wk_status status = call(&(one_call){s, in_place});
+    wk_status status = call(&(one_call){s, k});
     if (status == WK_OK)
         status = wk_sync(b->device);
     double us = now_us() - start;
@@ -100,10 +100,10 @@ static double run_once(bench *b, wk_sample *s, bool in_place)
 
 static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
-    one_call one = {s, k->in_place};
+    one_call one = {s, k};
     if (b->tune && !b->impl) {
         wk_tune(WK_TUNE(.again = 1));
-        run_once(b, s, k->in_place);
+        run_once(b, s, k);
         wk_tune(NULL);
     }
     wk_force_impl(b->impl);
@@ -130,13 +130,13 @@ static double measure(bench *b, const bench_case *k)
     if (b->device->kind != WK_KIND_CPU)
         return measure_gpu(b, k, &s);
     wk_force_impl(b->impl);
-    double us = run_once(b, &s, k->in_place);
+    double us = run_once(b, &s, k);
     for (int i = 0; i < 2 && us >= 0; i++) /* caches, pages, threads */
-        us = run_once(b, &s, k->in_place);
+        us = run_once(b, &s, k);
     int n = 0;
     double end = now_us() + b->seconds * 1e6;
     while (us >= 0 && n < MAX_TIMES && (n < 5 || now_us() < end))
-        times[n++] = us = run_once(b, &s, k->in_place);
+        times[n++] = us = run_once(b, &s, k);
     wk_force_impl(NULL);
     if (us < 0)
         return -1;

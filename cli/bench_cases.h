@@ -4,6 +4,9 @@
 
 #include "check/sample.h"
 
+/* In place: output 0 is input 0. Loss alone: without the gradient, which is another output. */
+typedef enum { BENCH_PLAIN, BENCH_IN_PLACE, BENCH_LOSS_ALONE } bench_how;
+
 /* A case is an op on a sample (see sample.h) in one dtype. Bytes count each input and each output once, flops a
  * multiply-add as two; what is 0 is not reported. Names, sizes and counts are those of the peers' scripts. */
 typedef struct {
@@ -11,7 +14,7 @@ typedef struct {
     wk_dtype dtype;
     double bytes, flops;
     wk_layout layout;
-    bool in_place; /* output 0 is input 0 */
+    bench_how how;
 } bench_case;
 
 /* The cases for a device, ended by one without a name. */

@@ -12,6 +12,7 @@
 
 static const char help[] =
     "usage: wick run llama DIR|FILE.gguf --prompt TEXT [--prompt TEXT ...] [options]\n"
+    "       wick run llama DIR|FILE.gguf --prompt-tokens N [options]\n"
     "       wick run llama --random SIZE [--prompt-tokens N] [options]\n"
     "\n"
     "Continues texts with a model of the Llama family: Llama 2 and 3, Mistral, Qwen2, Qwen3. DIR has "
@@ -33,7 +34,7 @@ static const char help[] =
     "  --seed N            of the drawing (default 0): the same seed gives the same text\n"
     "  --ignore-eos        go on behind a token that ends the text\n"
     "  --random SIZE       8b, 1b or tiny: a model of that shape with random weights, to measure\n"
-    "  --prompt-tokens N   its prompt has N tokens (default 2048)\n"
+    "  --prompt-tokens N   a prompt of N tokens, to measure (default 2048)\n"
     "  --repeat N          run N times; the last is reported (default 1)\n" RUN_OPTIONS_HELP "\n"
     "Examples:\n"
     "  wick run llama Llama-3.2-1B --prompt 'The wick of a candle'\n"
@@ -50,7 +51,7 @@ typedef struct {
 
 /* A text on its way. */
 typedef struct {
-    char *prompt; /* NULL with random weights */
+    char *prompt; /* NULL where it is made up */
     wm_ids ids, made;
     wm_decoder *decoder;
     wk_text text;
@@ -61,7 +62,7 @@ typedef struct {
     wm_generate_options how;
     long prompt_tokens, repeat;
     wm_llama *model;
-    wm_tokenizer *tokenizer; /* NULL with random weights */
+    wm_tokenizer *tokenizer; /* NULL where the prompt is made up */
     text texts[ARGS_LIST];
     int n;
     bool stream; /* print as it comes */
@@ -178,7 +179,11 @@ static bool load_files(job *j, const char *folder)
                        "%s: its tokenizer has %lld tokens, the model's vocabulary (vocab_size) %lld", folder,
                        (long long)size, (long long)vocab),
                false;
-    return encode_prompts(j);
+    if (j->o->prompts.n)
+        return encode_prompts(j);
+    wm_tokenizer_close(j->tokenizer); /* what comes of a made up prompt is no text */
+    j->tokenizer = NULL;
+    return make_prompt(j, vocab);
 }
 
 static bool load_random(job *j)
@@ -339,8 +344,8 @@ int run_llama(int argc, char **argv)
     if (argc != (o.size ? 1 : 2))
         status = o.size ? args_usage(argv[0], "--random takes no folder")
                         : args_usage(argv[0], "expected one folder or GGUF file");
-    else if (!o.size && o.prompts.n == 0)
-        status = args_usage(argv[0], "expected --prompt");
+    else if (!o.size && (o.prompts.n == 0) == (o.prompt_tokens == NULL))
+        status = args_usage(argv[0], "expected --prompt or --prompt-tokens");
     else if (!read_options(argv[0], &o, j))
         status = EXIT_USAGE;
     else

@@ -1,8 +1,10 @@
-/* miopen.c: one convolution, right whatever happens to MIOpen; see miopen.sh.
- * usage: test_miopen DEVICE IMPL [limit BYTES | forced]
+/* miopen.c: one convolution, right whatever happens to MIOpen, and other ops whose calls of it fail; see miopen.sh.
+ * usage: test_miopen DEVICE IMPL [limit BYTES | forced], test_miopen DEVICE fails OP
  * IMPL is the implementation that has to run it, or any. With a limit the device has no more memory than the tensors need and so
- * many bytes. With `forced` IMPL is forced and has to fail, with a message that names MIOpen. */
+ * many bytes. With `forced` IMPL is forced and has to fail, with a message that names MIOpen.
+ * `fails` runs the samples of an op: by MIOpen none of them may succeed, without it all have to. */
 #include <stdlib.h>
+#include "check/check.h"
 #include "test.h"
 #include "wick/wick.h"
 
@@ -31,12 +33,54 @@ static void limit_memory(wk_device *d, uint64_t more)
     CHECK(wk_memory_limit(d, stats.in_use + stats.cached + more) == WK_OK);
 }
 
+/* True when MIOpen was reached, and failed. */
+static bool fail_sample(wk_device *d, const wk_op *op, const char *text)
+{
+    wk_sample s;
+    wk_tensor *tail[WK_SAMPLE_TAIL] = {0};
+    bool reached = false;
+    if (!CHECK(wk_sample_make(op, text, WK_F32, WK_LAYOUT_PACKED, 1, d, &s) == WK_OK))
+        return false;
+    wk_sample_want_all(&s, tail);
+    for (int round = 0; round < 3; round++) {
+        bool forced = round < 2; /* and what failed once fails again */
+        wk_call call = s.call;
+        wk_scope_begin();
+        memset(tail, 0, sizeof tail);
+        wk_force_impl(forced ? "miopen" : NULL);
+        wk_status status = wk_call_run(&call);
+        reached = reached || (forced && strstr(wk_error(), ": MIOpen: "));
+        test_check((status == WK_OK) != forced, __FILE__, __LINE__, "%s: %s: %s", op->name, text, wk_error());
+        wk_error_clear();
+        wk_scope_end();
+    }
+    wk_force_impl(NULL);
+    return reached;
+}
+
+static int fail_op(wk_device *d, const char *name)
+{
+    const wk_op *op = wk_op_find(name);
+    int reached = 0;
+    if (!CHECK(op != NULL))
+        return test_end();
+    for (const char *const *text = op->samples; *text; text++) {
+        wk_scope_begin();
+        reached += fail_sample(d, op, *text);
+        wk_scope_end();
+    }
+    CHECK(reached > 0);
+    return test_end();
+}
+
 int main(int argc, char **argv)
 {
     wk_device *d = argc > 2 ? wk_device_open(argv[1]) : NULL;
     bool forced = argc > 3 && strcmp(argv[3], "forced") == 0;
     if (!d)
         return TEST_SKIPPED;
+    if (argc > 3 && strcmp(argv[2], "fails") == 0)
+        return fail_op(d, argv[3]);
     wk_scope_begin();
     wk_tensor *x = wk_fill(d, WK_F32, 4, (int64_t[]){N, C, SIZE, SIZE}, 1);
     wk_tensor *w = wk_fill(d, WK_F32, 4, (int64_t[]){K, C, 3, 3}, 1);

@@ -54,5 +54,25 @@ for call in miopenCreateWithStream=7 miopenCreateTensorDescriptor=4 miopenSetTen
     check "$call" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 kernel
     check "$call, forced" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 miopen forced
 done
+# An op that wick's kernel takes first: forced, it fails; else all is as if MIOpen were not there.
+while read -r op calls; do
+    for call in $calls; do
+        check "$op: $call" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL="$call" tests/test_miopen rocm:0 fails "$op"
+    done
+done <<'END'
+dropout miopenCreateDropoutDescriptor=4 miopenRestoreDropoutDescriptor=7 miopenDropoutForward=7
+dropout_backward miopenDropoutBackward=5
+max_pool2d miopenCreatePoolingDescriptor=4 miopenSetPoolingIndexType=3 miopenPoolingForward=7
+max_pool2d_backward miopenPoolingBackward=7
+batch_norm_train miopenCreateTensorDescriptor=4 miopenBatchNormalizationForwardTraining=7
+layer_norm miopenLayerNormForward=6
+group_norm miopenGroupNormForward=7
+rms_norm_backward miopenGetT5LayerNormBackwardWorkspaceSize=7 miopenT5LayerNormBackward=5
+relu6 miopenActivationForward=7
+max miopenGetReductionWorkspaceSize=7 miopenReduceTensor=7
+rnn miopenCreateRNNDescriptor=4 miopenRNNForward=7
+rnn_backward miopenRNNBackwardSeqData=7 miopenRNNBackwardWeightsSeqTensor=5
+sdpa_backward miopenCreateMhaProblem=7 miopenFindSolutions=7 miopenRunSolution=7
+END
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -21,7 +21,8 @@ set -e
 here=$(cd "$(dirname "$0")/.." && pwd)
 passes='gfx90a-streams-lazy gfx1100-streams gfx90a-models-lazy gfx1100-models gfx90a-full-lazy gfx1100-full-races gfx942-quick-races-lazy gfx1201-quick-races-lazy gfx90a-quick-races gfx1100-quick-lazy-wide gfx90a-miopen-lazy gfx90a-calls gfx90a-faults'
 # Of each family, and of each way that MIOpen has to make its kernels.
-miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op leaky_relu* --op batch_norm_* --op lrn* --op rms_norm
+miopen='--op conv1d --op conv2d* --op conv3d* --op softmax* --op avg_pool2d* --op max_pool2d* --op leaky_relu* --op relu*
+    --op batch_norm_* --op lrn* --op layer_norm --op rms_norm* --op group_norm --op dropout*
     --op rnn* --op ctc_loss --op sdpa* --op rope_i* --op batch_norm_act'
 
 if [ "${1:-}" = --one ]; then # one pass: its name, as above
@@ -46,7 +47,7 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
         export WICK_EXACT_ALLOC=0 WICK_HIP_LIBRARY="$ROCM_BUILD/tests/libshim_hip.so"
         WICK_WITHOUT=miopen "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" tests/test_second_call rocm:0 &&
             WICK_MIOPEN_LIBRARY="$ROCM_BUILD/tests/libshim_miopen.so" "$here/emu/run" env LD_PRELOAD="$WICK_HIP_LIBRARY" \
-                tests/test_second_call rocm:0 conv softmax avg_pool leaky_relu batch_norm lrn rms_norm rnn sum ctc rope sdpa
+                tests/test_second_call rocm:0 conv softmax avg_pool2d max_pool2d leaky_relu relu batch_norm lrn layer_norm rms_norm group_norm dropout rnn sum ctc rope sdpa
     ) >"$log" 2>&1 || status=$? ;;
     *-faults*) sh "$here/tests/miopen.sh" "$here/emu/run" "$ROCM_BUILD" >"$log" 2>&1 || status=$? ;;
     *-streams*) (cd "$ROCM_BUILD" && WICK_EXACT_ALLOC=0 "$here/emu/run" tests/test_gpu) >"$log" 2>&1 || status=$? ;;

@@ -33,6 +33,8 @@ printf 'The wick' | "$wick" run llama "$models/llama3" --device cpu --prompt - -
 check "a prompt from standard input" cmp -s "$folder/out" "$folder/first"
 "$wick" run llama --random tiny --device cpu --prompt-tokens 20 --tokens 4 --json >"$folder/out" 2>"$folder/err"
 check "random weights" grep -q '"prompt_tokens":20,"new_tokens":4' "$folder/out"
+"$wick" run llama "$models/gguf-q4_0/model.gguf" --device cpu --prompt-tokens 9 --tokens 4 --ignore-eos --json >"$folder/out" 2>"$folder/err"
+check "a prompt of so many tokens" grep -q '"prompt_tokens":9,"new_tokens":4' "$folder/out"
 
 # Ctrl-C ends it in time, with its own status. (A shell's background job has SIGINT ignored; env --default-signal undoes that.)
 if env --default-signal=INT true 2>/dev/null; then
@@ -48,6 +50,7 @@ fi
 
 fails 2 "no model 'gpt'" gpt
 fails 2 'expected --prompt' llama "$models/llama3"
+fails 2 'expected --prompt' llama "$models/llama3" --prompt A --prompt-tokens 9
 fails 2 'expected one folder' llama --prompt x
 fails 2 'f32, f16 or bf16' llama "$models/llama3" --prompt x --dtype i32
 fails 2 'from 0 to 1' llama "$models/llama3" --prompt x --top-p 1.5

@@ -62,15 +62,23 @@ static void note_counts(long *counts)
     }
 }
 
+/* MIOpen's gradient of attention makes events for its streams at every call. */
+static bool is_its_own(const char *op, const char *impl, const char *name)
+{
+    return strcmp(op, "sdpa_backward") == 0 && strcmp(impl, "miopen") == 0 &&
+           strncmp(name, "hipEvent", 8) == 0;
+}
+
 /* What was called since: " hipMalloc 2 miopenCreateTensorDescriptor 3". */
-static const char *difference(const long *before, char *text, size_t room)
+static const char *difference(const char *op, const char *impl, const long *before, char *text, size_t room)
 {
     int n = 0;
     size_t at = 0;
     text[0] = 0;
     for (int i = 0; i < 2; i++) {
         for (const counted *const *c = tables[i]; c && *c && n < MOST; c++, n++) {
-            if (sets_up((*c)->name) && (*c)->count != before[n] && at < room)
+            if (sets_up((*c)->name) && !is_its_own(op, impl, (*c)->name) && (*c)->count != before[n] &&
+                at < room)
                 at += (size_t)snprintf(text + at, room - at, " %s %ld", (*c)->name, (*c)->count - before[n]);
         }
     }
@@ -105,7 +113,7 @@ static bool try_sample(wk_device *d, const wk_op *op, const char *text, const ch
     if (taken) {
         note_counts(before);
         CHECK(run_once(d, &s, tail) == WK_OK);
-        difference(before, more, sizeof more);
+        difference(op->name, impl, before, more, sizeof more);
         test_check(!more[0], __FILE__, __LINE__, "%s %s:%s", op->name, impl, more);
     }
     wk_force_impl(NULL);
@@ -144,7 +152,7 @@ int main(int argc, char **argv)
         }
     }
     const char *all =
-        difference(none, text, sizeof text); /* nothing at all would mean that nothing was counted */
+        difference("", "", none, text, sizeof text); /* nothing at all would mean that nothing was counted */
     CHECK(strstr(all, "hipMalloc") && (tables[1] || !getenv("WICK_MIOPEN_LIBRARY")));
     return test_end();
 }

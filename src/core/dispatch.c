@@ -325,7 +325,7 @@ static wk_status run_nested(wk_call *c)
 /* A vendor's library that has nothing for this call, or fails, leaves it to wick's kernel. */
 static bool leaves_to_next(const wk_call *c, wk_status status)
 {
-    if (forced[0])
+    if (forced[0] && depth == 0)
         return false;
     return status == WK_ERR_UNSUPPORTED || (status == WK_ERR_DEVICE && wk_impl_is_vendor(c->impl->name));
 }

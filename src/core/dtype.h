@@ -71,6 +71,14 @@ static inline uint32_t wk_f32_to_bf16_high(float f)
     return f != f ? u | 0x400000 : rounded;
 }
 
+/* The two of a word, rounded; what was made of bf16 alone, whose NaN have nothing in the lower half that could carry. */
+static inline uint32_t wk_bf16_pair(float low, float high)
+{
+    uint32_t l = wk_float_bits(low), h = wk_float_bits(high);
+    l = (l + 0x7FFF + ((l >> 16) & 1)) >> 16;
+    return l | ((h + 0x7FFF + ((h >> 16) & 1)) & 0xFFFF0000);
+}
+
 static inline uint16_t wk_f32_to_bf16(float f) { return (uint16_t)(wk_f32_to_bf16_high(f) >> 16); }
 
 static inline float wk_f16_to_f32(uint16_t h)

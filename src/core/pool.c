@@ -6,6 +6,9 @@
  * waits until inside is 0. Each side writes its own variable before it reads the other's, so either the worker
  * sees the region closed or the owner sees the worker inside. A worker that wakes up late is thus not waited for.
  *
+ * Tasks are handed out from as many runs of neighbours as there are threads, in turns: what one thread reads is then
+ * mostly one stretch of memory, which its prefetcher follows.
+ *
  * Idle workers watch the epoch for a short while, which makes back-to-back regions cheap, and then sleep. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
@@ -29,9 +32,9 @@ static struct {
     /* The job: written by the owner while the region is closed. */
     wk_task_fn fn;
     void *ctx;
-    int64_t tasks;
+    int64_t tasks, runs;
 
-    _Atomic int64_t next;   /* the next task number to hand out */
+    _Atomic int64_t next;   /* how many tasks have been handed out */
     _Atomic uint32_t epoch; /* grows at each opening and closing; odd while a region is open */
     _Atomic int inside;     /* workers in the region */
     _Atomic int limit;      /* workers with an index from here on leave */
@@ -121,9 +124,9 @@ static void complete_stores(void)
 
 static void take_tasks(wk_task_fn fn, void *ctx, int64_t tasks)
 {
-    int64_t i;
+    int64_t i, runs = pool.runs, each = tasks / runs;
     while ((i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks)
-        fn(ctx, i);
+        fn(ctx, i < runs * each ? i % runs * each + i / runs : i); /* then what is left over */
     complete_stores();
 }
 
@@ -277,6 +280,7 @@ void wk_parallel_for(int64_t tasks, wk_task_fn fn, void *ctx)
     pool.fn = fn;
     pool.ctx = ctx;
     pool.tasks = tasks;
+    pool.runs = threads;
     atomic_store(&pool.next, 0);
     move_epoch(1, tasks - 1);
     in_task = true;

@@ -25,6 +25,9 @@ static wk_activation_ctx act_of(const wk_call *c)
 
 /* ---- on blocks ---- */
 
+static inline float silu_mul_of(float gate, float up) { return wk_siluf(gate) * up; }
+WK_DIRECT_BF16(silu_mul_bf16, silu_mul_of)
+
 static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_block_fn wide)
 {
     wk_compute compute = wk_dtypes[c->dtype].compute;
@@ -69,7 +72,7 @@ static void halves_of(const wk_tensor *t, wk_tensor *first, wk_tensor *second)
 static wk_status run_silu_mul(wk_call *c)
 {
     wk_tensor gate, up;
-    wk_map m = {.in = {c->in[0], c->in[1]}, .n_in = 2, .out = c->out[0]};
+    wk_map m = {.in = {c->in[0], c->in[1]}, .n_in = 2, .out = c->out[0], .direct = silu_mul_bf16};
     if (!c->in[1]) {
         halves_of(c->in[0], &gate, &up);
         m.in[0] = &gate;

@@ -22,7 +22,7 @@ static void FN(silu_mul)(void *out, const void *const *in, int64_t n, const void
     const REAL *gate = in[0], *up = in[1];
     REAL *ys = out;
     (void)params;
-    WK_INDEPENDENT for (int64_t i = 0; i < n; i++) ys[i] = gate[i] * R_SIGMOID(gate[i]) * up[i];
+    WK_INDEPENDENT for (int64_t i = 0; i < n; i++) ys[i] = R_SILU(gate[i]) * up[i];
 }
 
 /* Inputs: gate, up, dy. */

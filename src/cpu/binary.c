@@ -11,27 +11,9 @@
 
 /* ---- bf16 as it is, for ops that are done before the next elements come out of memory ---- */
 
-/* Two in a word at a time: its halves are floats but for a shift and a mask, so that nothing is widened or packed. */
 #define DIRECT(name, formula) \
     static inline float name##_of(float a, float b) { return formula; } \
-    static void name##_bf16(void *out, const void *const *in, int64_t n, const void *params) \
-    { \
-        const uint16_t *as = in[0], *bs = in[1]; \
-        uint16_t *ys = out; \
-        (void)params; \
-        WK_INDEPENDENT for (int64_t i = 0; i < n / 2; i++) \
-        { \
-            uint32_t a, b, y; \
-            memcpy(&a, as + 2 * i, 4); \
-            memcpy(&b, bs + 2 * i, 4); \
-            float low = name##_of(wk_bits_float(a << 16), wk_bits_float(b << 16)); \
-            float high = name##_of(wk_bits_float(a & 0xFFFF0000), wk_bits_float(b & 0xFFFF0000)); \
-            y = wk_f32_to_bf16_high(low) >> 16 | (wk_f32_to_bf16_high(high) & 0xFFFF0000); \
-            memcpy(ys + 2 * i, &y, 4); \
-        } \
-        if (n % 2) \
-            ys[n - 1] = wk_f32_to_bf16(name##_of(wk_bf16_to_f32(as[n - 1]), wk_bf16_to_f32(bs[n - 1]))); \
-    }
+    WK_DIRECT_BF16(name##_bf16, name##_of)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)

@@ -7,7 +7,7 @@
 #include "block.h"
 #include "walk.h"
 
-enum { BLOCK = 512, BAND_BLOCKS = 32, WIDE = 8 /* bytes of the widest compute type */ };
+enum { BLOCK = 256, BAND_BLOCKS = 64, WIDE = 8 /* bytes of the widest compute type */ };
 
 static wk_block_fn formulas[WK_EXPR_OPS][2];
 
@@ -141,6 +141,9 @@ static void run_band(void *ctx, int64_t begin, int64_t end, void *scratch)
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i * BLOCK, n = p->count - at < BLOCK ? p->count - at : BLOCK;
         char *out = (char *)wk_ptr(p->out) + (size_t)at * bytes;
+        /* Loads of the next block overlap with the work on this one. */
+        for (int k = 0; k < p->e->n_inputs && p->stream; k++)
+            wk_walk_prefetch(&p->walk[k], p->in[k]->dtype, wk_ptr(p->in[k]), at + n, n);
         const void *y = compute(p, at, n, scratch, values, direct ? out : NULL);
         if (y != out)
             WK_ISA(wk_block_store)(p->out->dtype, out_compute, y, out, n, p->stream);

@@ -2,9 +2,10 @@
 #include "core/pool.h"
 #include "block.h"
 #include "map.h"
+#include "stream.h"
 #include "walk.h"
 
-enum { TASK_BLOCKS = 16, GATHER_LIMIT = 1 << 16 };
+enum { TASK_BLOCKS = 16, GATHER_LIMIT = 1 << 16, PIECE = 128 };
 
 typedef struct {
     const wk_map *m;
@@ -20,6 +21,22 @@ static const void *fetch(const plan *p, int k, int64_t i, int64_t n, void *buf)
     return WK_ISA(wk_walk_fetch)(&p->walk[k], t->dtype, wk_ptr(t), p->m->in_compute[k], i, n, buf);
 }
 
+/* A block straight past the cache. In pieces so short that the processor, which looks a few hundred instructions ahead,
+ * computes the next one while it stores this one. */
+static void run_pieces(const wk_map *m, const void *const *in, int64_t n, unsigned char *out)
+{
+    _Alignas(WK_LINE) unsigned char buf[PIECE * 8];
+    size_t bytes = wk_bytes(m->out->dtype);
+    for (int64_t i = 0; i < n; i += PIECE) {
+        int64_t piece = n - i < PIECE ? n - i : PIECE;
+        const void *at[WK_MAP_INPUTS];
+        for (int k = 0; k < m->n_in; k++)
+            at[k] = (const char *)in[k] + i * (int64_t)wk_compute_bytes(m->in_compute[k]);
+        m->fn(buf, at, piece, m->params);
+        wk_stream_copy(out + (size_t)i * bytes, buf, (size_t)piece * bytes);
+    }
+}
+
 static void run_task(void *ctx, int64_t task)
 {
     const plan *p = ctx;
@@ -30,7 +47,7 @@ static void run_task(void *ctx, int64_t task)
     if (end > p->count)
         end = p->count;
     size_t out_bytes = wk_bytes(m->out->dtype);
-    bool direct = !p->stream && m->out->dtype == wk_compute_dtype(m->out_compute);
+    bool direct = m->out->dtype == wk_compute_dtype(m->out_compute);
     for (int k = 0; k < m->n_in; k++) {
         if (p->constant[k])
             in[k] = fetch(p, k, begin, end - begin < WK_BLOCK ? end - begin : WK_BLOCK, in_buf[k]);
@@ -42,10 +59,14 @@ static void run_task(void *ctx, int64_t task)
                 in[k] = fetch(p, k, i, n, in_buf[k]);
         }
         char *out = (char *)wk_ptr(m->out) + i * (int64_t)out_bytes;
-        m->fn(direct ? (void *)out : out_buf, in, n, m->params);
-        /* Loads of the next block overlap with the stores of this one. */
+        /* Loads of the next block overlap with the work on this one. */
         for (int k = 0; k < m->n_in && p->stream; k++)
             wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), i + n, n);
+        if (direct && p->stream) {
+            run_pieces(m, in, n, (unsigned char *)out);
+            continue;
+        }
+        m->fn(direct ? (void *)out : out_buf, in, n, m->params);
         if (!direct)
             WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, out_buf, out, n, p->stream);
     }

@@ -27,6 +27,27 @@ typedef struct {
     const void *params;
 } wk_map;
 
+/* Such a direct one: a function of two floats on bf16 values, two in a word at a time: its halves are floats but for a
+ * shift and a mask, so that nothing is widened or packed. */
+#define WK_DIRECT_BF16(name, function) \
+    static void name(void *out, const void *const *in, int64_t n, const void *params) \
+    { \
+        const uint16_t *as = in[0], *bs = in[1]; \
+        uint16_t *ys = out; \
+        (void)params; \
+        WK_INDEPENDENT for (int64_t i = 0; i < n / 2; i++) \
+        { \
+            uint32_t a, b, y; \
+            memcpy(&a, as + 2 * i, 4); \
+            memcpy(&b, bs + 2 * i, 4); \
+            y = wk_bf16_pair(function(wk_bits_float(a << 16), wk_bits_float(b << 16)), \
+                             function(wk_bits_float(a & 0xFFFF0000), wk_bits_float(b & 0xFFFF0000))); \
+            memcpy(ys + 2 * i, &y, 4); \
+        } \
+        if (n % 2) \
+            ys[n - 1] = wk_f32_to_bf16(function(wk_bf16_to_f32(as[n - 1]), wk_bf16_to_f32(bs[n - 1]))); \
+    }
+
 /* Runs it. Fails only for want of memory. */
 wk_status WK_ISA(wk_map_run)(const wk_map *m);
 

@@ -9,10 +9,12 @@
 #include "ids.h"
 
 enum {
-    THIN_ROWS = 8,         /* of x; more go to the matrix product */
-    TASK_BYTES = 96 << 10, /* of weights in a task */
-    THIN_VALUES = 4096,    /* of x that dot products go over at a time */
-    PACK_ROWS = 16,        /* of weights that are packed together */
+    THIN_ROWS = 8,          /* of x; more go to the matrix product */
+    TASK_BYTES = 96 << 10,  /* of weights in a task */
+    LONG_BYTES = 512 << 10, /* the same by integers: streams from memory that are long */
+    LEAST_TASKS = 8,        /* by integers, and their number a multiple of it: as many for each thread */
+    THIN_VALUES = 4096,     /* of x that dot products in floats go over at a time */
+    PACK_ROWS = 16,         /* of weights that are packed together */
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -123,7 +125,8 @@ typedef struct {
     rows q;
     const wk_tensor *y;
     const float *x, *bias;
-    char *groups; /* x for integer instructions; NULL: not so */
+    quant_x integers; /* x for integer instructions */
+    int64_t groups;   /* that are so; the rest goes in floats */
     int64_t m, n, k;
     wk_activation_ctx act;
 } thin;
@@ -141,18 +144,6 @@ static void add_floats(const thin *t, int64_t j, int64_t b, int64_t n, float *su
     }
 }
 
-/* The same where x is groups of 128; what is left behind the last is done in floats. */
-static void add_integers(const thin *t, int64_t j, int64_t b, int64_t n, float *sum)
-{
-    int64_t block = t->q.info->block, first = b * block / 128, groups = (b + n) * block / 128 - first;
-    const uint8_t *blocks = t->q.data + j * t->q.pitch + b * t->q.info->bytes;
-    const char *x = t->groups + (size_t)first * WK_ISA(wk_quant_group_bytes)();
-    *sum += WK_ISA(wk_quant_dot_int)(t->q.format, blocks, groups, (const struct quant_group *)x);
-    int64_t done = groups * 128 / block;
-    if (done < n)
-        add_floats(t, j, b + done, n - done, sum, 0);
-}
-
 static void finish_row(const thin *t, int64_t i, int64_t begin, int64_t width, float *row)
 {
     char *dst = (char *)wk_ptr(t->y) + (i * t->n + begin) * (int64_t)wk_bytes(t->y->dtype);
@@ -163,23 +154,21 @@ static void finish_row(const thin *t, int64_t i, int64_t begin, int64_t width, f
     WK_ISA(wk_block_store)(t->y->dtype, WK_COMPUTE_F32, row, dst, width, false);
 }
 
-/* Columns [begin, end) of y; scratch has them for each row of x. As much of x at a time as the first-level cache takes. */
+/* Columns [begin, end) of y; scratch has them for each row of x. */
 static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
     const thin *t = ctx;
     float *sums = scratch;
-    int64_t width = end - begin, step = THIN_VALUES / (least(t->m, WK_QUANT_THIN) * QUANT_BLOCK);
+    int64_t width = end - begin, first = t->groups * 128 / t->q.info->block;
+    int64_t step = THIN_VALUES / (least(t->m, WK_QUANT_THIN) * QUANT_BLOCK); /* what the cache takes */
     step = most(1, step) * QUANT_BLOCK / t->q.info->block;
     memset(sums, 0, (size_t)(t->m * width) * sizeof *sums);
-    for (int64_t b = 0; b < t->q.blocks; b += step) {
-        int64_t n = least(step, t->q.blocks - b);
-        for (int64_t j = begin; j < end; j++) {
-            if (t->groups)
-                add_integers(t, j, b, n, &sums[j - begin]);
-            else
-                add_floats(t, j, b, n, sums + j - begin, width);
-        }
-    }
+    if (t->groups)
+        WK_ISA(wk_quant_dot_int)
+    (t->q.format, t->q.data + begin * t->q.pitch, t->q.pitch, width, t->groups, &t->integers, sums);
+    for (int64_t b = first; b < t->q.blocks; b += step)
+        for (int64_t j = begin; j < end; j++)
+            add_floats(t, j, b, least(step, t->q.blocks - b), sums + j - begin, width);
     for (int64_t i = 0; i < t->m; i++)
         finish_row(t, i, begin, width, sums + i * width);
 }
@@ -187,24 +176,34 @@ static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
 /* Where x is one row: as integers, if these take all of its numbers. */
 static wk_status prepare_integers(thin *t)
 {
-    int64_t groups = t->k / 128, bytes = groups * (int64_t)WK_ISA(wk_quant_group_bytes)();
+    int64_t groups = t->k / 128;
     if (t->m != 1 || groups == 0 || !WK_ISA(wk_quant_has_int)())
         return WK_OK;
+    int64_t bytes = (int64_t)WK_ISA(wk_quant_x_bytes)(t->q.format, groups);
     wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
     if (!room)
         return wk_error_status();
-    t->groups = wk_ptr(room);
-    if (!WK_ISA(wk_quant_prepare)(t->q.format, t->x, groups, (struct quant_group *)t->groups))
-        t->groups = NULL;
+    if (WK_ISA(wk_quant_prepare)(t->q.format, t->x, groups, wk_ptr(room), &t->integers))
+        t->groups = groups;
     return WK_OK;
+}
+
+/* Rows of weights in a task. */
+static int64_t rows_per_task(const thin *t)
+{
+    int64_t row = most(1, t->q.blocks * t->q.info->bytes), rows = most(1, TASK_BYTES / row);
+    if (t->groups) {
+        int64_t tasks = (t->n * row / LONG_BYTES + LEAST_TASKS) / LEAST_TASKS * LEAST_TASKS;
+        rows = (t->n + tasks - 1) / tasks;
+    }
+    return (rows + 15) / 16 * 16; /* results by cache lines */
 }
 
 static wk_status run_thin(thin *t)
 {
-    int64_t per_task = most(1, TASK_BYTES / most(1, t->q.blocks * t->q.info->bytes));
-    per_task = (per_task + 15) / 16 * 16; /* results by cache lines */
     WK_TRY(prepare_integers(t));
-    return WK_ISA(wk_bands_run)(t->n, per_task, (size_t)(t->m * per_task) * sizeof(float), thin_columns, t);
+    int64_t rows = rows_per_task(t);
+    return WK_ISA(wk_bands_run)(t->n, rows, (size_t)(t->m * rows) * sizeof(float), thin_columns, t);
 }
 
 /* ---- qlinear of many rows: the weights are B, transposed ---- */

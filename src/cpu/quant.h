@@ -196,13 +196,20 @@ void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, cons
 
 /* ---- What quant_int.c has: one row of x by integer instructions ---- */
 
-struct quant_group; /* 128 values of x */
+/* x as integers, in groups of 128 values. */
+typedef struct {
+    const int8_t *digits;
+    const int32_t *start;
+    const float *scale, *sum; /* of each 32 */
+} quant_x;
+
 /* Whether this processor has them; what follows is for then. */
 bool WK_ISA(wk_quant_has_int)(void);
-size_t WK_ISA(wk_quant_group_bytes)(void);
-/* x as groups, in memory aligned to a cache line; false when it has numbers that do not go (NaN, infinities). */
-bool WK_ISA(wk_quant_prepare)(int64_t format, const float *x, int64_t groups, struct quant_group *g);
-float WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t groups,
-                               const struct quant_group *g);
+size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups);
+/* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go (NaN, infinities). */
+bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t groups, void *room, quant_x *x);
+/* y[j] = x . row j of weights, `pitch` bytes apart. */
+void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
+                              int64_t groups, const quant_x *x, float *y);
 
 #endif

@@ -9,98 +9,148 @@
 #define VNNI __attribute__((target("avx512vnni")))
 #define VNNI_INLINE QUANT_INLINE VNNI
 
-enum { LARGEST = 127 * 65536 }; /* three digits have it with room for rounding */
-
-/* 128 values of x in two parts of 64, in the order in which a format has its weights. A vector of sums has 16 lanes, and
- * lane l the products of bytes 4l to 4l + 3. */
-struct quant_group {
-    int8_t digit[2][3][64]; /* lowest first */
-    int32_t start[3][16];   /* what the sums begin with, for weights that are stored with something added */
-    float scale[4], sum[4]; /* of each 32 */
-    float unused[8];
+enum {
+    LARGEST = 127 * 65536, /* three digits have it with room for rounding */
+    DIGITS = 3,
+    GROUP = 128,
 };
 
 bool WK_ISA(wk_quant_has_int)(void) { return __builtin_cpu_supports("avx512vnni"); }
 
+/* How many vectors the sums of a group begin with, for weights that are stored with something added: one for all digits
+ * together, or one for each. */
+QUANT_INLINE int starts_of(int format) { return format == WK_Q8_0 ? DIGITS : format == WK_Q4_K ? 0 : 1; }
+
 /* ---- x ---- */
 
-/* Which sixteen of the 128 go where. */
-static const uint8_t order_of[WK_QFORMAT_COUNT][8] = {
-    [WK_Q4_0] = {0, 2, 4, 6, 1, 3, 5, 7},
-    [WK_Q8_0] = {0, 2, 4, 6, 1, 3, 5, 7},
-    [WK_Q4_K] = {0, 1, 4, 5, 2, 3, 6, 7},
-    [WK_Q6_K] = {0, 1, 2, 3, 4, 5, 6, 7},
-};
-
-static bool to_integers(const float *x, int32_t *v, float *scale, float *sum)
+/* A group is 128 values in two parts of 64; a vector of sums has 16 lanes, and lane l the products of bytes 4l to 4l + 3 of
+ * both parts. Values are in the order in which a format's weights come into registers, so that a lane has weights of one
+ * scale: where unit u of 8, of the 32 in two groups, goes. */
+static int place_of(int format, int u)
 {
-    float top = 0, total = 0;
-    bool finite = true;
-    for (int i = 0; i < 32; i++) {
-        top = fabsf(x[i]) > top ? fabsf(x[i]) : top;
-        finite &= fabsf(x[i]) <= 0x1.fffffep127f;
-        total += x[i];
-    }
-    if (!finite || (top > 0 && top < 0x1p-100f)) /* what has no scale */
+    int sixteen = u / 2, half = u % 2;
+    if (format == WK_Q4_K) /* runs 0, 2, 4, 6 are low bits, the others high ones; a part has a half of each */
+        return 2 * (sixteen / 2 % 2 * 8 + sixteen % 2 * 4 + sixteen / 4) + half;
+    if (format == WK_Q6_K) /* a part has a half of each sixteen, low bits and high ones in turns */
+        return u / 16 * 16 + half * 8 + sixteen % 4 * 2 + sixteen / 4 % 2;
+    return u / 16 * 16 + 2 * (sixteen % 2 * 4 + sixteen % 8 / 2) +
+           half; /* first halves of four blocks, then last ones */
+}
+
+typedef struct {
+    __m512i digit[DIGITS]; /* lowest first */
+} sums;
+
+VNNI_INLINE __m512i digits_at(const quant_x *x, int64_t group, int part, int digit)
+{
+    return _mm512_load_si512(x->digits + ((group * 2 + part) * DIGITS + digit) * 64);
+}
+
+VNNI_INLINE __m512i start_at(int format, const quant_x *x, int64_t group, int i)
+{
+    return _mm512_load_si512(x->start + (group * starts_of(format) + i) * 16);
+}
+
+VNNI_INLINE sums add_products(sums s, __m512i bytes, const quant_x *x, int64_t group, int part)
+{
+    for (int d = 0; d < DIGITS; d++)
+        s.digit[d] = _mm512_dpbusd_epi32(s.digit[d], bytes, digits_at(x, group, part, d));
+    return s;
+}
+
+/* For products with less than 8 bits: the sum fits in 32. */
+VNNI_INLINE __m512i sum_of(sums s)
+{
+    __m512i high = _mm512_add_epi32(s.digit[1], _mm512_slli_epi32(s.digit[2], 8));
+    return _mm512_add_epi32(s.digit[0], _mm512_slli_epi32(high, 8));
+}
+
+VNNI_INLINE sums no_sums(void)
+{
+    return (sums){{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()}};
+}
+
+/* 32 values as integers; false when they have no scale. */
+VNNI_INLINE bool to_integers(const float *x, __m512i v[2], float *scale, float *sum)
+{
+    const __m512 largest = _mm512_set1_ps(0x1.fffffep127f);
+    __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16), p = _mm512_abs_ps(a), q = _mm512_abs_ps(b);
+    bool finite = _mm512_cmp_ps_mask(p, largest, _CMP_LE_OQ) == 0xFFFF &&
+                  _mm512_cmp_ps_mask(q, largest, _CMP_LE_OQ) == 0xFFFF;
+    float top = _mm512_reduce_max_ps(_mm512_max_ps(p, q));
+    if (!finite || (top > 0 && top < 0x1p-100f))
         return false;
     *scale = top / LARGEST;
-    *sum = total;
-    float by = top > 0 ? LARGEST / top : 0;
-    for (int i = 0; i < 32; i++)
-        v[i] = (int32_t)lrintf(x[i] * by);
+    *sum = _mm512_reduce_add_ps(_mm512_add_ps(a, b));
+    __m512 by = _mm512_set1_ps(top > 0 ? LARGEST / top : 0);
+    v[0] = _mm512_cvtps_epi32(_mm512_mul_ps(a, by));
+    v[1] = _mm512_cvtps_epi32(_mm512_mul_ps(b, by));
     return true;
 }
 
-static void put_digits(int format, const int32_t *v, struct quant_group *g)
+/* Sixteen integers, which go to two places of a pair of groups. */
+VNNI_INLINE void put_digits(__m512i v, int first, int second, int8_t *digits)
 {
-    memset(g->start, 0, sizeof g->start);
-    for (int i = 0; i < 128; i++) {
-        int part = i / 64, at = i % 64;
-        int32_t rest = v[order_of[format][i / 16] * 16 + i % 16], all = rest;
-        for (int d = 0; d < 3; d++) {
-            g->digit[part][d][at] = (int8_t)rest;
-            if (format == WK_Q8_0)
-                g->start[d][at / 4] -= 128 * (int8_t)rest;
-            rest = (rest - (int8_t)rest) >> 8;
-        }
-        if (format == WK_Q4_0)
-            g->start[0][at / 4] -= 8 * all;
-        if (format == WK_Q6_K)
-            g->start[part][at / 4] -= 32 * all;
+    int8_t *a = digits + first / 8 * DIGITS * 64 + first % 8 * 8;
+    int8_t *b = digits + second / 8 * DIGITS * 64 + second % 8 * 8;
+    for (int d = 0; d < DIGITS; d++) {
+        __m128i bytes = _mm512_cvtepi32_epi8(v);
+        _mm_storel_epi64((__m128i *)(a + 64 * d), bytes);
+        _mm_storel_epi64((__m128i *)(b + 64 * d), _mm_unpackhi_epi64(bytes, bytes));
+        v = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8); /* what the digit leaves */
     }
 }
 
-bool WK_ISA(wk_quant_prepare)(int64_t format, const float *x, int64_t groups, struct quant_group *g)
+/* The sums for weights that are what was added, with the other sign. */
+VNNI_INLINE void put_start(int format, const quant_x *x, int64_t group, int32_t *start)
 {
-    for (int64_t i = 0; i < groups; i++, g++, x += 128) {
-        int32_t v[128];
-        for (int r = 0; r < 4; r++)
-            if (!to_integers(x + 32 * r, v + 32 * r, &g->scale[r], &g->sum[r]))
-                return false;
-        put_digits((int)format, v, g);
+    const int added = format == WK_Q4_0 ? 8 : format == WK_Q8_0 ? 128 : 32;
+    __m512i bytes = _mm512_set1_epi8((char)added), zero = _mm512_setzero_si512();
+    sums s = add_products(add_products(no_sums(), bytes, x, group, 0), bytes, x, group, 1);
+    for (int d = 0; d < DIGITS && format == WK_Q8_0; d++)
+        _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, s.digit[d]));
+    if (format == WK_Q4_0 || format == WK_Q6_K)
+        _mm512_store_si512(start, _mm512_sub_epi32(zero, sum_of(s)));
+}
+
+size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups)
+{
+    size_t of_group = 2 * DIGITS * 64 + (size_t)starts_of((int)format) * 64 + 8 * sizeof(float);
+    return (size_t)groups * of_group;
+}
+
+VNNI bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t groups, void *room,
+                                   quant_x *x)
+{
+    const int64_t bytes = 2 * DIGITS * 64, starts = starts_of((int)format) * 16;
+    int8_t *digits = room;
+    int32_t *start = (int32_t *)(digits + groups * bytes);
+    float *scale = (float *)(start + groups * starts), *sum = scale + groups * 4;
+    uint8_t place[32];
+    for (int u = 0; u < 32; u++)
+        place[u] = (uint8_t)place_of((int)format, u);
+    for (int64_t r = 0; r < groups * 4; r++) {
+        int8_t *to = digits + r / 8 * 2 * bytes;
+        const uint8_t *at = place + r % 8 * 4;
+        __m512i v[2];
+        if (!to_integers(values + 32 * r, v, scale + r, sum + r))
+            return false;
+        put_digits(v[0], at[0], at[1], to);
+        put_digits(v[1], at[2], at[3], to);
     }
+    *x = (quant_x){digits, start, scale, sum};
+    for (int64_t g = 0; g < groups; g++)
+        put_start((int)format, x, g, start + g * starts);
     return true;
 }
 
 /* ---- products ---- */
 
+/* What has been summed of a row; mins: what is to be taken off in the end. */
 typedef struct {
-    __m512i digit[3];
-} sums;
-
-VNNI_INLINE sums add_products(sums s, __m512i bytes, const struct quant_group *g, int part)
-{
-    for (int d = 0; d < 3; d++)
-        s.digit[d] = _mm512_dpbusd_epi32(s.digit[d], bytes, _mm512_load_si512(g->digit[part][d]));
-    return s;
-}
-
-/* For products with less than 8 bits: the sum fits in 32. */
-VNNI_INLINE __m512 sum_of(sums s)
-{
-    __m512i high = _mm512_add_epi32(s.digit[1], _mm512_slli_epi32(s.digit[2], 8));
-    return _mm512_cvtepi32_ps(_mm512_add_epi32(s.digit[0], _mm512_slli_epi32(high, 8)));
-}
+    __m512 sum;
+    __m256 mins;
+} total;
 
 /* Sixteen bytes of four blocks. */
 VNNI_INLINE __m512i four_blocks(const uint8_t *p, int bytes)
@@ -125,39 +175,58 @@ VNNI_INLINE __m512 by_four(__m512 v, int first)
 VNNI_INLINE uint16_t half_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 
 /* The scales of four blocks times x's, for their lanes. */
-VNNI_INLINE __m512 four_scales(const uint8_t *p, int bytes, const struct quant_group *g)
+VNNI_INLINE __m512 four_scales(const uint8_t *p, int bytes, const float *scale)
 {
     __m128i h = _mm_cvtsi32_si128(half_at(p));
     h = _mm_insert_epi16(h, half_at(p + bytes), 1);
     h = _mm_insert_epi16(h, half_at(p + 2 * bytes), 2);
     h = _mm_insert_epi16(h, half_at(p + 3 * bytes), 3);
-    return by_four(_mm512_castps128_ps512(_mm_mul_ps(_mm_cvtph_ps(h), _mm_load_ps(g->scale))), 0);
+    return by_four(_mm512_castps128_ps512(_mm_mul_ps(_mm_cvtph_ps(h), _mm_loadu_ps(scale))), 0);
 }
 
-VNNI_INLINE __m512 group_q4_0(const uint8_t *p, const struct quant_group *g, __m512 sum)
+/* The f16 numbers that stand `bytes` apart in the 128 bytes from p on, eight at most. */
+VNNI_INLINE __m128i halves_of(const uint8_t *p, int bytes)
 {
-    __m512i bytes = four_blocks(p + 2, 18), zero = _mm512_setzero_si512();
-    sums s = {{_mm512_load_si512(g->start[0]), zero, zero}};
-    s = add_products(s, low_bits(bytes), g, 0);
-    s = add_products(s, low_bits(_mm512_srli_epi16(bytes, 4)), g, 1);
-    return _mm512_fmadd_ps(sum_of(s), four_scales(p, 18, g), sum);
+    const short n = (short)(bytes / 2);
+    __m128i at = _mm_setr_epi16(0, n, (short)(2 * n), (short)(3 * n), (short)(4 * n), (short)(5 * n),
+                                (short)(6 * n), (short)(7 * n));
+    return _mm512_castsi512_si128(_mm512_permutex2var_epi16(_mm512_loadu_si512(p), _mm512_castsi128_si512(at),
+                                                            _mm512_loadu_si512(p + 64)));
 }
 
-VNNI_INLINE __m512 group_q8_0(const uint8_t *p, const struct quant_group *g, __m512 sum)
+VNNI_INLINE __m512 group_q4_0(const uint8_t *p, const quant_x *x, int64_t g, __m512 scales, __m512 sum)
+{
+    __m512i bytes = four_blocks(p + 2, 18);
+    sums s = no_sums();
+    s.digit[0] = start_at(WK_Q4_0, x, g, 0);
+    s = add_products(s, low_bits(bytes), x, g, 0);
+    s = add_products(s, low_bits(_mm512_srli_epi16(bytes, 4)), x, g, 1);
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(s)), scales, sum);
+}
+
+VNNI_INLINE __m512 pair_q4_0(const uint8_t *p, const quant_x *x, int64_t g, __m512 sum)
+{
+    __m256 scales = _mm256_mul_ps(_mm256_cvtph_ps(halves_of(p, 18)), _mm256_loadu_ps(x->scale + 4 * g));
+    sum = group_q4_0(p, x, g, by_four(_mm512_castps256_ps512(scales), 0), sum);
+    return group_q4_0(p + 72, x, g + 1, by_four(_mm512_castps256_ps512(scales), 4), sum);
+}
+
+VNNI_INLINE __m512 group_q8_0(const uint8_t *p, const quant_x *x, int64_t g, __m512 sum)
 {
     __m512i flip = _mm512_set1_epi8(-128);
-    sums s = {
-        {_mm512_load_si512(g->start[0]), _mm512_load_si512(g->start[1]), _mm512_load_si512(g->start[2])}};
-    s = add_products(s, _mm512_xor_si512(four_blocks(p + 2, 34), flip), g, 0);
-    s = add_products(s, _mm512_xor_si512(four_blocks(p + 18, 34), flip), g, 1);
-    __m512 all =
-        _mm512_fmadd_ps(_mm512_cvtepi32_ps(s.digit[2]), _mm512_set1_ps(256), _mm512_cvtepi32_ps(s.digit[1]));
-    all = _mm512_fmadd_ps(all, _mm512_set1_ps(256), _mm512_cvtepi32_ps(s.digit[0]));
-    return _mm512_fmadd_ps(all, four_scales(p, 34, g), sum);
+    __m512 f[DIGITS];
+    sums s = {{start_at(WK_Q8_0, x, g, 0), start_at(WK_Q8_0, x, g, 1), start_at(WK_Q8_0, x, g, 2)}};
+    s = add_products(s, _mm512_xor_si512(four_blocks(p + 2, 34), flip), x, g, 0);
+    s = add_products(s, _mm512_xor_si512(four_blocks(p + 18, 34), flip), x, g, 1);
+    for (int d = 0; d < DIGITS; d++)
+        f[d] = _mm512_cvtepi32_ps(s.digit[d]);
+    __m512 all = _mm512_fmadd_ps(f[2], _mm512_set1_ps(256), f[1]);
+    all = _mm512_fmadd_ps(all, _mm512_set1_ps(256), f[0]);
+    __m128 scales = _mm_mul_ps(_mm_cvtph_ps(halves_of(p, 34)), _mm_loadu_ps(x->scale + 4 * g));
+    return _mm512_fmadd_ps(all, by_four(_mm512_castps128_ps512(scales), 0), sum);
 }
 
-/* Two groups: a block. mins: what is to be taken off in the end. */
-VNNI_INLINE __m512 block_q4_k(const uint8_t *p, const struct quant_group *g, __m512 sum, __m256 *mins)
+VNNI_INLINE total block_q4_k(const uint8_t *p, const quant_x *x, int64_t g, total t)
 {
     uint32_t a = quant_u32(p + 4), b = quant_u32(p + 8), c = quant_u32(p + 12);
     uint64_t scale = (a & 0x3F3F3F3F) | (uint64_t)((c & 0x0F0F0F0F) | (a >> 6 & 0x03030303) << 4) << 32;
@@ -166,81 +235,139 @@ VNNI_INLINE __m512 block_q4_k(const uint8_t *p, const struct quant_group *g, __m
     __m256 m = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)min)));
     s = _mm256_mul_ps(s, _mm256_set1_ps(quant_f16(p)));
     m = _mm256_mul_ps(m, _mm256_set1_ps(quant_f16(p + 2)));
-    *mins = _mm256_fmadd_ps(m, _mm256_setr_m128(_mm_load_ps(g[0].sum), _mm_load_ps(g[1].sum)), *mins);
-    s = _mm256_mul_ps(s, _mm256_setr_m128(_mm_load_ps(g[0].scale), _mm_load_ps(g[1].scale)));
-    __m512i at = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2);
-    for (int half = 0; half < 2; half++) {
-        __m512i bytes = _mm512_loadu_si512(p + 16 + 64 * half);
-        for (int part = 0; part < 2; part++) {
-            sums z = {{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()}};
-            z = add_products(z, low_bits(part ? _mm512_srli_epi16(bytes, 4) : bytes), g + half, part);
-            __m512i run = _mm512_add_epi32(at, _mm512_set1_epi32(4 * half + part));
-            sum = _mm512_fmadd_ps(sum_of(z), _mm512_permutexvar_ps(run, _mm512_castps256_ps512(s)), sum);
-        }
+    t.mins = _mm256_fmadd_ps(m, _mm256_loadu_ps(x->sum + 4 * g), t.mins);
+    s = _mm256_mul_ps(s, _mm256_loadu_ps(x->scale + 4 * g));
+    __m512i low = _mm512_loadu_si512(p + 16), high = _mm512_loadu_si512(p + 80);
+    __m512i first = _mm512_shuffle_i64x2(low, high, 0x88), last = _mm512_shuffle_i64x2(low, high, 0xDD);
+    for (int odd = 0; odd < 2; odd++) {
+        __m512i even_runs = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
+        __m512i run = _mm512_add_epi32(even_runs, _mm512_set1_epi32(odd));
+        sums z = add_products(no_sums(), low_bits(odd ? _mm512_srli_epi16(first, 4) : first), x, g + odd, 0);
+        z = add_products(z, low_bits(odd ? _mm512_srli_epi16(last, 4) : last), x, g + odd, 1);
+        __m512 scales = _mm512_permutexvar_ps(run, _mm512_castps256_ps512(s));
+        t.sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, t.sum);
     }
-    return sum;
+    return t;
 }
 
-VNNI_INLINE __m512 block_q6_k(const uint8_t *p, const struct quant_group *g, __m512 sum)
+/* Six bits: the low four of `low`, two of `high` above them. */
+VNNI_INLINE __m512i six_bits(__m512i low, __m512i high)
+{
+    enum { WHERE_FIRST_IS_SET = 0xCA }; /* the second, otherwise the third */
+    __m512i q = _mm512_ternarylogic_epi32(_mm512_set1_epi8(15), low, high, WHERE_FIRST_IS_SET);
+    return _mm512_and_si512(q, _mm512_set1_epi8(63));
+}
+
+VNNI_INLINE __m512 block_q6_k(const uint8_t *p, const quant_x *x, int64_t g, __m512 sum)
 {
     __m512 s = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(p + 192))));
-    __m256 by = _mm256_setr_m128(_mm_load_ps(g[0].scale), _mm_load_ps(g[1].scale));
     __m512i twice = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
     s = _mm512_mul_ps(s, _mm512_set1_ps(quant_f16(p + 208)));
-    s = _mm512_mul_ps(s, _mm512_permutexvar_ps(twice, _mm512_castps256_ps512(by)));
+    __m512 by = _mm512_castps256_ps512(_mm256_loadu_ps(x->scale + 4 * g));
+    s = _mm512_mul_ps(s, _mm512_permutexvar_ps(twice, by));
     __m512i left = _mm512_setr_epi64(4, 4, 4, 4, 2, 2, 2, 2),
             right = _mm512_setr_epi64(0, 0, 0, 0, 2, 2, 2, 2);
     for (int half = 0; half < 2; half++) {
-        __m512i bytes = _mm512_loadu_si512(p + 64 * half), zero = _mm512_setzero_si512();
+        __m512i bytes = _mm512_loadu_si512(p + 64 * half);
         __m512i high = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(p + 128 + 32 * half)));
-        for (int part = 0; part < 2; part++) {
-            __m512i h = part ? _mm512_srlv_epi64(high, right) : _mm512_sllv_epi64(high, left);
-            __m512i q = _mm512_or_si512(low_bits(part ? _mm512_srli_epi16(bytes, 4) : bytes),
-                                        _mm512_and_si512(h, _mm512_set1_epi8(48)));
-            sums z = {{_mm512_load_si512(g[half].start[part]), zero, zero}};
-            z = add_products(z, q, g + half, part);
-            sum = _mm512_fmadd_ps(sum_of(z), by_four(s, 8 * half + 4 * part), sum);
-        }
+        __m512i a = six_bits(bytes, _mm512_sllv_epi64(high, left));
+        __m512i b = six_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi64(high, right));
+        __m512i at = _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7);
+        sums z = no_sums();
+        z.digit[0] = start_at(WK_Q6_K, x, g + half, 0);
+        z = add_products(z, _mm512_unpacklo_epi64(a, b), x, g + half, 0);
+        z = add_products(z, _mm512_unpackhi_epi64(a, b), x, g + half, 1);
+        __m512 scales = _mm512_permutexvar_ps(_mm512_add_epi32(at, _mm512_set1_epi32(8 * half)), s);
+        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, sum);
     }
     return sum;
 }
 
-VNNI float WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t groups,
-                                    const struct quant_group *g)
+/* ---- rows ---- */
+
+/* Two groups. */
+VNNI_INLINE total add_pair(int format, const uint8_t *p, const quant_x *x, int64_t g, total t)
 {
-    __m512 sum = _mm512_setzero_ps();
-    __m256 mins = _mm256_setzero_ps();
-    const struct quant_group *end = g + groups;
-    if (format == WK_Q4_0)
-        for (; g < end; g++, blocks += 4 * 18)
-            sum = group_q4_0(blocks, g, sum);
-    else if (format == WK_Q8_0)
-        for (; g < end; g++, blocks += 4 * 34)
-            sum = group_q8_0(blocks, g, sum);
-    else if (format == WK_Q4_K)
-        for (; g < end; g += 2, blocks += 144)
-            sum = block_q4_k(blocks, g, sum, &mins);
+    if (format == WK_Q4_K)
+        return block_q4_k(p, x, g, t);
+    if (format == WK_Q6_K)
+        t.sum = block_q6_k(p, x, g, t.sum);
+    else if (format == WK_Q4_0)
+        t.sum = pair_q4_0(p, x, g, t.sum);
     else
-        for (; g < end; g += 2, blocks += 210)
-            sum = block_q6_k(blocks, g, sum);
-    return _mm512_reduce_add_ps(_mm512_sub_ps(sum, _mm512_zextps256_ps512(mins)));
+        t.sum = group_q8_0(p + 4 * 34, x, g + 1, group_q8_0(p, x, g, t.sum));
+    return t;
 }
 
-size_t WK_ISA(wk_quant_group_bytes)(void) { return sizeof(struct quant_group); }
+/* The last of an odd number, which formats with blocks of 32 can have. */
+VNNI_INLINE float finish(int format, const uint8_t *p, const quant_x *x, int64_t g, bool odd, total t)
+{
+    if (odd && format == WK_Q4_0)
+        t.sum = group_q4_0(p, x, g, four_scales(p, 18, x->scale + 4 * g), t.sum);
+    else if (odd && format == WK_Q8_0)
+        t.sum = group_q8_0(p, x, g, t.sum);
+    return _mm512_reduce_add_ps(_mm512_sub_ps(t.sum, _mm512_zextps256_ps512(t.mins)));
+}
+
+/* One row, or four that are `far` bytes apart. */
+VNNI_INLINE void dot(int format, bool four, const uint8_t *p, int64_t far, int64_t groups, const quant_x *x,
+                     float *y, int64_t y_far)
+{
+    const int64_t bytes = 2 * GROUP / wk_qformats[format].block * wk_qformats[format].bytes;
+    const total none = {_mm512_setzero_ps(), _mm256_setzero_ps()};
+    total a = none, b = none, c = none, d = none;
+    int64_t g = 0;
+    for (; g + 2 <= groups; g += 2, p += bytes) {
+        a = add_pair(format, p, x, g, a);
+        if (four) {
+            b = add_pair(format, p + far, x, g, b);
+            c = add_pair(format, p + 2 * far, x, g, c);
+            d = add_pair(format, p + 3 * far, x, g, d);
+        }
+    }
+    y[0] = finish(format, p, x, g, g < groups, a);
+    if (four) {
+        y[y_far] = finish(format, p + far, x, g, g < groups, b);
+        y[2 * y_far] = finish(format, p + 2 * far, x, g, g < groups, c);
+        y[3 * y_far] = finish(format, p + 3 * far, x, g, g < groups, d);
+    }
+}
+
+/* Four rows at a time share what is read of x. They are far apart: the processor reads ahead in each of them, but not in
+ * neighbours that lie in a page. */
+VNNI_INLINE void dot_rows(int format, const uint8_t *p, int64_t pitch, int64_t rows, int64_t groups,
+                          const quant_x *x, float *y)
+{
+    int64_t part = rows / 4;
+    for (int64_t j = 0; j < part; j++)
+        dot(format, true, p + j * pitch, part * pitch, groups, x, y + j, part);
+    for (int64_t j = 4 * part; j < rows; j++)
+        dot(format, false, p + j * pitch, 0, groups, x, y + j, 0);
+}
+
+VNNI void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
+                                   int64_t groups, const quant_x *x, float *y)
+{
+    switch (format) {
+    case WK_Q4_0: dot_rows(WK_Q4_0, blocks, pitch, rows, groups, x, y); break;
+    case WK_Q8_0: dot_rows(WK_Q8_0, blocks, pitch, rows, groups, x, y); break;
+    case WK_Q4_K: dot_rows(WK_Q4_K, blocks, pitch, rows, groups, x, y); break;
+    default: dot_rows(WK_Q6_K, blocks, pitch, rows, groups, x, y);
+    }
+}
 #else
 bool WK_ISA(wk_quant_has_int)(void) { return false; }
-size_t WK_ISA(wk_quant_group_bytes)(void) { return 0; }
+size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups) { return (void)format, (void)groups, 0; }
 
-bool WK_ISA(wk_quant_prepare)(int64_t format, const float *x, int64_t groups, struct quant_group *g)
+bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t groups, void *room, quant_x *x)
 {
-    (void)format, (void)x, (void)groups, (void)g;
+    (void)format, (void)values, (void)groups, (void)room, (void)x;
     return false;
 }
 
-float WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t groups,
-                               const struct quant_group *g)
+void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
+                              int64_t groups, const quant_x *x, float *y)
 {
-    (void)format, (void)blocks, (void)groups, (void)g;
-    return 0;
+    (void)format, (void)blocks, (void)pitch, (void)rows, (void)groups, (void)x, (void)y;
 }
 #endif

@@ -39,7 +39,7 @@
 /* A value of each row into each of n results. ROWS rows at a time, so that the parts are read and written once for all
  * of them; what is left over goes row by row. */
 #define COLUMNS_OF(name, term, combine) \
-    static void FN(columns_##name)(T *restrict parts, const T *const *rows, int n_rows, \
+    static void FN(columns_##name)(T *restrict parts, const void *const *rows, int n_rows, \
                                    const T *restrict cs, int64_t n) \
     { \
         const T *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3]; \
@@ -89,7 +89,7 @@ COLUMNS_OF(amax, T_ABS(x), t > s || T_NAN(t) ? t : s)
 
 typedef struct {
     T (*row)(const T *xs, int64_t n, T c);
-    void (*columns)(T *parts, const T *const *rows, int n_rows, const T *cs, int64_t n);
+    void (*columns)(T *parts, const void *const *rows, int n_rows, const T *cs, int64_t n);
     T start;
     char combine; /* '+', '*', '<' or '>' */
     bool of_abs;
@@ -216,13 +216,20 @@ static void FN(extreme_columns)(const FN(fold) * f, T *best, int64_t *place, con
     }
 }
 
-/* Row i of n neighbouring results as values of T: where it lies, or in buf. */
-static const T *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, T *buf)
+/* Row i of n neighbouring results as values of T: where it lies (also raw), or in buf. The row that comes ROWS later is
+ * called for, since rows lie too far apart for the processor to guess. */
+static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, bool raw,
+                                  T *buf)
 {
     int64_t inner;
     const char *row = base + wk_walk_offset(&p->reduced, i, &inner) * p->bytes;
-    if (p->dtype == wk_compute_dtype(T_COMPUTE))
-        return (const T *)row;
+    if (i + ROWS < p->n) {
+        const char *later = base + wk_walk_offset(&p->reduced, i + ROWS, &inner) * p->bytes;
+        for (int64_t at = 0; at < n * p->bytes; at += 64)
+            __builtin_prefetch(later + at, 0, 2);
+    }
+    if (raw || p->dtype == wk_compute_dtype(T_COMPUTE))
+        return row;
     WK_ISA(wk_block_load)(p->dtype, row, 1, buf, n);
     return buf;
 }
@@ -242,11 +249,15 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
         zeros[j] = 0;
     }
     for (int64_t i = begin; i < end; i += ROWS) {
-        const T *rows[ROWS] = {0};
+        const void *rows[ROWS] = {0};
         int n_rows = end - i < ROWS ? (int)(end - i) : ROWS;
+        bool raw = p->bf16_sum && n_rows == ROWS;
         for (int k = 0; k < n_rows; k++)
-            rows[k] = FN(column_row)(p, base, i + k, n, buf[k]);
-        r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
+            rows[k] = FN(column_row)(p, base, i + k, n, raw, buf[k]);
+        if (raw)
+            add_rows_bf16((void *)part, rows, n);
+        else
+            r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
         bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - ROWS || i + ROWS >= end);
         for (int64_t j = 0; flush && j < n; j++) {
             acc[j] += part[j];
@@ -270,7 +281,7 @@ static void FN(find_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
         place[j] = -1;
     }
     for (int64_t i = begin; i < end; i++)
-        FN(extreme_columns)(r->fold, best, place, FN(column_row)(p, base, i, n, buf), n, i);
+        FN(extreme_columns)(r->fold, best, place, FN(column_row)(p, base, i, n, false, buf), n, i);
     for (int64_t j = 0; j < n; j++) {
         r->acc[(out + j) * p->chunks + chunk] = (ACC)best[j];
         r->place[(out + j) * p->chunks + chunk] = place[j];

@@ -13,7 +13,7 @@ typedef struct {
     int64_t outs, n;       /* results; elements of each */
     int64_t chunk, chunks; /* elements of a chunk; chunks of a result */
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
-    bool bf16_sum;         /* rows of packed bf16 to add up */
+    bool bf16_sum;         /* packed bf16 to add up: needs no conversion */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
     int64_t bytes; /* of an element of x */
@@ -37,6 +37,15 @@ static float row_sum_bf16(const char *xs, int64_t n)
     if (n % 2)
         memcpy(&last, xs + 2 * (n - 1), 2);
     return even + odd + wk_bf16_to_f32(last);
+}
+
+/* ROWS rows of packed bf16 values added to n sums. */
+static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t n)
+{
+    const uint16_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
+    for (int64_t i = 0; i < n; i++)
+        sums[i] = sums[i] + wk_bf16_to_f32(r0[i]) + wk_bf16_to_f32(r1[i]) + wk_bf16_to_f32(r2[i]) +
+                  wk_bf16_to_f32(r3[i]);
 }
 
 #include "real_f32.h"
@@ -132,7 +141,8 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     if (p.outs == 0)
         return WK_OK;
     plan_cuts(&p);
-    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 && p.reduced.rank == 1 && p.reduced.strides[0] == 1;
+    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 &&
+                 (p.by_columns || (p.reduced.rank == 1 && p.reduced.strides[0] == 1));
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
     case WK_COMPUTE_F64: return reduce_f64(&p, how, center);

@@ -24,7 +24,7 @@ typedef wk_numbers numbers;
             uint32_t x, y; \
             memcpy(&x, xs + 2 * i, 4); \
             float low = function(wk_bits_float(x << 16)), high = function(wk_bits_float(x & 0xFFFF0000)); \
-            y = wk_f32_to_bf16_high(low) >> 16 | (wk_f32_to_bf16_high(high) & 0xFFFF0000); \
+            y = wk_bf16_pair(low, high); \
             memcpy(ys + 2 * i, &y, 4); \
         } \
         if (n % 2) \
@@ -33,7 +33,7 @@ typedef wk_numbers numbers;
 DIRECT(exp, wk_expf)
 DIRECT(gelu, gelu_of_f32)
 DIRECT(relu, relu_of_f32)
-DIRECT(silu, silu_of_f32)
+DIRECT(silu, wk_siluf)
 #undef DIRECT
 
 /* The ones integers have. Sums and products are taken without a sign, where wrapping is defined. */

@@ -55,10 +55,13 @@ static inline REAL FN(gelu_inner)(REAL x)
 }
 
 /* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
-static inline REAL FN(gelu_of)(REAL x) { return x / (1 + R_EXP_TERM(-2 * FN(gelu_inner)(x))); }
+static inline REAL FN(gelu_of)(REAL x)
+{
+    const REAL first = (REAL)-2.3022081981443248891, third = (REAL)-0.1029432395800234874; /* -2 u log2(e) */
+    return x / (1 + R_EXP2_TERM(x * (first + third * (x * x))));
+}
 
 static inline REAL FN(relu_of)(REAL x) { return x < 0 ? 0 : x; }
-static inline REAL FN(silu_of)(REAL x) { return x * R_SIGMOID(x); }
 
 static inline REAL FN(gelu_slope)(REAL x)
 {
@@ -115,7 +118,7 @@ MAP(round, FN(round_of)(x))
 GRAD(round, 0)
 MAP(relu, FN(relu_of)(x))
 GRAD(relu, x > 0 ? dy : 0)
-MAP(silu, FN(silu_of)(x))
+MAP(silu, R_SILU(x))
 GRAD(silu, dy *FN(silu_slope)(x))
 MAP(sigmoid, R_SIGMOID(x))
 GRAD(sigmoid, dy *R_SIGMOID(x) * R_SIGMOID(-x))

@@ -71,6 +71,18 @@ static inline float wk_exp_poly(float r)
     return q * r + 1.0f;
 }
 
+/* 2^r for |r| <= 1 / 2: the same with the powers of ln 2 in the coefficients. */
+static inline float wk_exp2_poly(float r)
+{
+    float q = 0x1.414e62p-13f;
+    q = q * r + 0x1.5f043cp-10f;
+    q = q * r + 0x1.3b2e0cp-7f;
+    q = q * r + 0x1.c6af8ap-5f;
+    q = q * r + 0x1.ebfbdcp-3f;
+    q = q * r + 0x1.62e43p-1f;
+    return q * r + 1.0f;
+}
+
 /* e^r - 1 = r + r^2 q(r) for |r| <= ln 2 / 2: 2^-31.0. */
 static inline float wk_expm1_poly(float r)
 {
@@ -118,8 +130,8 @@ static inline float wk_within(float x, float lo, float hi)
     return c < lo ? lo : c;
 }
 
-/* Of wk_expf, then of wk_exp_termf. */
-extern const float WK_ISA(wk_exp_bounds)[4];
+/* Of wk_expf, of wk_exp_termf, of wk_exp2_termf. */
+extern const float WK_ISA(wk_exp_bounds)[6];
 
 static inline float wk_expf(float x)
 {
@@ -139,6 +151,16 @@ static inline float wk_exp_termf(float x)
     int32_t n; /* from -127 to 128: 2^n is 0 at one end and infinite at the other */
     float p = wk_exp_poly(wk_exp_reduce(wk_within(x, bounds[2], bounds[3]), &n));
     return p * wk_exp2_int(n);
+}
+
+/* 2^x with the same ends: for an exponent that is a product anyway, and takes the factor log2(e) in its stride. */
+static inline float wk_exp2_termf(float x)
+{
+    const float *bounds = WK_ISA(wk_exp_bounds);
+    x = wk_within(x, bounds[4], bounds[5]);
+    float t = x + WK_ROUND_F32;
+    int32_t n = (int32_t)(wk_float_bits(t) - wk_float_bits(WK_ROUND_F32));
+    return wk_exp2_poly(x - (t - WK_ROUND_F32)) * wk_exp2_int(n);
 }
 
 static inline float wk_expm1f(float x)
@@ -162,6 +184,9 @@ static inline float wk_sigmoidf(float x)
     float n = x < 0 ? e : 1.0f;
     return n - n * s;
 }
+
+/* x sigmoid(x); 0 below -88.7, where it is under 2^-121. */
+static inline float wk_siluf(float x) { return x / (1.0f + wk_exp_termf(-x)); }
 
 static inline float wk_tanhf(float x)
 {

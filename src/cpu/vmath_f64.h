@@ -12,6 +12,7 @@ static inline double wk_sigmoid_f64(double x)
     return (x < 0 ? e : 1) / (1 + e);
 }
 
+static inline double wk_silu_f64(double x) { return x * wk_sigmoid_f64(x); }
 static inline double wk_softplus_f64(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
 static inline void wk_sin_block_f64(const double *x, double *y, int64_t n)

@@ -272,6 +272,7 @@ static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
                             .i = {(short)m.d, (short)m.n, (short)m.waves, is_plain(a), weight_parts()}};
     wk_grid grid = {
         .x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits, .shared = m.shared};
+    grid.y = grid.x ? ((i64)a->blocks * a->units + grid.x - 1) / grid.x : 1;
     WK_TRY(WK_LAUNCH(c, kernel_of(c, matrix_kernel, m.waves), &instance, grid, *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }

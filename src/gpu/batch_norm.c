@@ -91,11 +91,42 @@ wk_status wk_gpu_batch_norm_train(wk_call *c)
     return wk_planes_apply(c, &p.a);
 }
 
+/* One kernel where a block holds a channel. done: whether it does. */
+static wk_status backward_held(const wk_call *c, const plan *p, bool *done)
+{
+    static const wk_kernel kernel = {"norm_planes", "norm_channel_grad", "norm_channel_args",
+                                     256,           .types = 1,          .ints = 1};
+    norm_channel_args a = {.x = p->a.x,
+                           .dy = p->a.dy,
+                           .mean = wk_ptr(c->in[3]),
+                           .invstd = wk_ptr(c->in[4]),
+                           .weight = wk_ptr_or_null(c->in[2]),
+                           .dx = target(c->out[0]),
+                           .dweight = target(c->out[1]),
+                           .dbias = target(c->out[2]),
+                           .channels = p->s.c,
+                           .inner = p->s.inner,
+                           .count = p->f.count};
+    int vec = wk_pack_width(c->dtype, a.inner, (const void *[]){a.x, a.dy, a.dx}, 3);
+    *done = p->a.count > 0 && p->s.inner >= SHORT && p->s.c <= WK_GRID_MAX &&
+            p->s.n * p->s.inner <= (i64)NORM_HELD * 256 * vec;
+    if (!*done)
+        return WK_OK;
+    a.packs = (u32)(p->s.n * p->s.inner / vec);
+    a.by_plane = wk_divisor_of(p->s.inner / vec);
+    return WK_LAUNCH(c, &kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec}),
+                     ((wk_grid){.x = p->s.c}), a);
+}
+
 wk_status wk_gpu_batch_norm_backward(wk_call *c)
 {
     plan p;
+    bool done;
     WK_TRY(pack_inputs(c, 0));
     make_plan(c, c->in[1], c->out[0], &p);
+    WK_TRY(backward_held(c, &p, &done));
+    if (done)
+        return WK_OK;
     p.a.mean = p.f.mean = wk_ptr(c->in[3]);
     WK_TRY(measure(c, &p, WK_SUMS_DY));
     p.f.weight = wk_ptr_or_null(c->in[2]);

@@ -4,10 +4,13 @@
 #include "families.h"
 #include "kernels/conv.h"
 #include "kernels/depthwise.h"
+#include "matmul.h"
 #include "ops/act.h"
 #include "planes.h"
+#include "wick/matmul.h"
 
-static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 2};
+static const wk_kernel conv_tiles = {"conv", "conv_tiles", "conv_args", 256, .types = 1, .ints = 3};
+static const wk_kernel conv_patch = {"conv_patch", "conv_patch", "conv_args", 256, .types = 1, .ints = 2};
 static const wk_kernel conv_phases = {"conv", "conv_phases", "conv_phases_args", 64, .types = 1};
 static const wk_kernel conv_sum = {"conv", "conv_sum", "conv_sum_args", 256, .types = 1};
 static const wk_kernel depth_map = {"depthwise", "depth_map", "depth_args", 256, .types = 1};
@@ -16,11 +19,11 @@ static const wk_kernel depth_image = {"depthwise", "depth_image", "depth_args", 
 static const wk_kernel depth_weight = {"depthwise", "depth_weight", "depth_sum_args", 256, .types = 1};
 static const wk_kernel channel_sum = {"depthwise", "channel_sum", "depth_sum_args", 256, .types = 1};
 
-/* Forms of the tile, as in conv.hip. */
-enum { NARROW, SMALL, MIDDLE, LARGE };
+/* Forms of the tile, as in conv_tile.h. */
+enum { NARROW, SMALL, LOW, MIDDLE, LARGE, LOW_LONG };
 static const struct {
     int m, n, k;
-} shapes[] = {{16, 256, 8}, {64, 64, 16}, {64, 128, 16}, {128, 128, 8}};
+} shapes[] = {{16, 256, 8}, {64, 64, 16}, {32, 128, 16}, {64, 128, 16}, {128, 128, 8}, {32, 256, 0}};
 
 typedef struct {
     wk_conv_geometry g;
@@ -214,6 +217,8 @@ static int pick_shape(const wk_call *c, const extent *e)
         return NARROW;
     if (c->dtype == WK_F64 || e->n <= shapes[SMALL].n)
         return SMALL;
+    if (e->m <= shapes[LOW].m)
+        return LOW;
     bool large = e->m > shapes[MIDDLE].m && 4 * tiles_of(e, LARGE) * most_splits(e, LARGE) >= units;
     return large ? LARGE : MIDDLE;
 }
@@ -222,7 +227,7 @@ static int pick_shape(const wk_call *c, const extent *e)
 static int64_t pick_splits(const wk_call *c, const extent *e, int shape, int64_t total)
 {
     enum { MOST_BYTES = 1 << 28 };
-    int64_t want = (shape >= MIDDLE ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
+    int64_t want = (shape >= LOW ? 2 : 4) * (int64_t)wk_gpu_of(c->device)->facts.units;
     int64_t most = smaller(most_splits(e, shape), MOST_BYTES / 8 / larger(total, 1));
     return larger(smaller(want / larger(tiles_of(e, shape), 1), most), 1);
 }
@@ -242,7 +247,7 @@ static wk_status add_up(const wk_call *c, const wk_tensor *partial, const wk_ten
     return WK_LAUNCH(c, &conv_sum, WK_INSTANCE(.t = {(unsigned char)out->dtype}), grid, a);
 }
 
-static wk_status run_product(const wk_call *c, const plan *p)
+static wk_status run_tiles(const wk_call *c, const plan *p)
 {
     conv_args a = {.out = wk_ptr(p->out),
                    .total = wk_count(p->out),
@@ -264,10 +269,147 @@ static wk_status run_product(const wk_call *c, const plan *p)
             return wk_error_status();
         a.partial = wk_ptr(partial);
     }
-    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)p->way, (short)shape, product(p->g.kernel) <= 32}};
     wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX), .z = splits};
+    grid.y = ceil_div(a.work, grid.x);
+    a.abreast = (u32)grid.x;
     WK_TRY(WK_LAUNCH(c, &conv_tiles, &instance, grid, a));
     return partial ? add_up(c, partial, p->bias, p->out, a.out_c, &p->end) : WK_OK;
+}
+
+/* ---- patches of planes ---- */
+
+static bool has_f32_matrix(const wk_call *c)
+{
+    const char *arch = wk_gpu_of(c->device)->facts.arch;
+    return strncmp(arch, "gfx90a", 6) == 0 || strncmp(arch, "gfx94", 5) == 0 ||
+           strncmp(arch, "gfx95", 5) == 0;
+}
+
+/* Columns of what BN pixels of a plane see, when all of that fits; else 0. */
+static int64_t patch_wide(const wk_call *c, const plan *p, int shape)
+{
+    const wk_conv_geometry *g = &p->g;
+    const int64_t *out = p->way == CONV_MAP ? g->map : g->image;
+    int64_t n = shapes[shape].n, taps = product(g->kernel), pixels = product(out);
+    if (p->way > CONV_IMAGE || !has_f32_matrix(c) || c->dtype == WK_F64 || product(g->stride) > 1 ||
+        taps < 4 || taps > CONV_PATCH_TAPS || out[0] > 1 || g->kernel[0] > 1 || g->padding[0] > 0)
+        return 0;
+    int64_t wide = out[2] + (g->kernel[2] - 1) * g->dilation[2];
+    int64_t high = smaller((n - 1 + out[2] - 1) / out[2] + 1, out[1]) + (g->kernel[1] - 1) * g->dilation[1];
+    bool full = 4 * pixels >= 3 * ceil_div(pixels, n) * n,
+         rows = g->map_channels / g->groups > shapes[NARROW].m;
+    return full && rows && wide * high <= CONV_PATCH ? wide : 0;
+}
+
+/* done: whether there was a form of the tile for it. */
+static wk_status run_patch(const wk_call *c, const plan *p, bool *done)
+{
+    conv_args a = {.out = wk_ptr(p->out), .bias = p->bias ? wk_ptr(p->bias) : NULL, .end = p->end};
+    extent e;
+    int64_t m = (p->way == CONV_MAP ? p->g.map_channels : p->g.image_channels) / p->g.groups;
+    int shape = m <= shapes[LOW_LONG].m ? LOW_LONG : MIDDLE;
+    int64_t wide = patch_wide(c, p, shape);
+    *done = wide > 0 && m > shapes[NARROW].m;
+    if (!*done)
+        return WK_OK;
+    WK_TRY(fill_product(c, p, &a, &e));
+    int64_t tiles = ceil_div(a.out_c, shapes[shape].n);
+    a.image_tiles = divisor_of(tiles);
+    a.patch_wide = divisor_of(wide);
+    a.m_tiles = divisor_of(ceil_div(e.m, shapes[shape].m));
+    a.n_tiles = divisor_of(tiles * p->g.n);
+    a.work = (u32)((int64_t)a.m_tiles.d * a.n_tiles.d * e.batch);
+    wk_grid grid = {.x = smaller(a.work, WK_GRID_MAX)};
+    grid.y = ceil_div(a.work, grid.x);
+    a.abreast = (u32)grid.x;
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->way, (short)shape}};
+    return WK_LAUNCH(c, &conv_patch, &instance, grid, a);
+}
+
+/* ---- gradients for kernels of one tap: products of the tensors as they are ---- */
+
+/* A tensor of pixels as [n, channels, pixels]; false where its dimensions are not one after the other. */
+static bool as_matrices(const wk_tensor *t, wk_tensor *m)
+{
+    *m = *t;
+    int64_t pixels = 1;
+    for (int d = t->rank - 1; d >= 2; d--) {
+        if (t->shape[d] > 1 && t->strides[d] != pixels)
+            return false;
+        pixels *= t->shape[d];
+    }
+    m->rank = 3;
+    m->shape[2] = pixels;
+    m->strides[2] = 1;
+    return true;
+}
+
+static wk_tensor weight_matrix(const wk_tensor *weight)
+{
+    wk_tensor m = *weight;
+    m.rank = 2;
+    m.strides[1] = 1;
+    return m;
+}
+
+/* Every tap of every pixel is inside, and the same pixel's. Not for results that end with a bias or more: tiles do that on the
+ * way. */
+static bool is_pointwise(const plan *p)
+{
+    const wk_conv_geometry *g = &p->g;
+    bool one =
+        g->role != WK_CONV_FORWARD && g->groups == 1 && product(g->kernel) == 1 && product(g->stride) == 1;
+    return one && g->padding[0] == 0 && g->padding[1] == 0 && g->padding[2] == 0 && wk_count(p->out) > 0 &&
+           g->image_channels > 0 && g->map_channels > 0 && product(g->map) > 0 && g->n > 0;
+}
+
+/* The sum over images of map . image^T, by images where that is less than the images themselves. */
+static wk_status pointwise_weight(const wk_call *c, const plan *p, const wk_tensor *map, wk_tensor image,
+                                  bool *done)
+{
+    const wk_conv_geometry *g = &p->g;
+    int64_t m = g->map_channels, k = g->image_channels;
+    image = wk_flipped(&image);
+    *done = g->n == 1 || (c->dtype == wk_stat_dtype(c->dtype) && m * k <= (m + k) * product(g->map));
+    if (!*done)
+        return WK_OK;
+    if (g->n == 1) {
+        wk_tensor out = *p->out;
+        out.rank = 3;
+        memcpy(out.shape, (int64_t[]){1, m, k}, 3 * sizeof *out.shape);
+        memcpy(out.strides, (int64_t[]){m * k, k, 1}, 3 * sizeof *out.strides);
+        return wk_matmul_into(map, &image, &out);
+    }
+    wk_tensor *parts = wk_matmul(map, &image);
+    return parts ? add_up(c, parts, NULL, p->out, 1, &(conv_end){0}) : wk_error_status();
+}
+
+/* done: whether the layouts allowed it. */
+static wk_status run_pointwise(const wk_call *c, const plan *p, bool *done)
+{
+    wk_tensor x, y, weight;
+    *done = is_pointwise(p) && as_matrices(p->way == CONV_IMAGE ? p->map : p->image, &x) &&
+            as_matrices(p->way == CONV_WEIGHT ? p->map : p->out, &y);
+    if (!*done)
+        return WK_OK;
+    if (p->way == CONV_WEIGHT)
+        return pointwise_weight(c, p, &y, x, done);
+    weight = weight_matrix(p->weight);
+    if (p->way == CONV_IMAGE)
+        weight = wk_flipped(&weight);
+    return wk_matmul_into(&weight, &x, &y);
+}
+
+static wk_status run_product(const wk_call *c, const plan *p)
+{
+    bool done;
+    WK_TRY(run_pointwise(c, p, &done));
+    if (done)
+        return WK_OK;
+    WK_TRY(run_patch(c, p, &done));
+    return done ? WK_OK : run_tiles(c, p);
 }
 
 /* ---- one image channel a group ---- */

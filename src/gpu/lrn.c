@@ -6,7 +6,10 @@ static const wk_kernel across_kernel = {"lrn", "lrn_across", "lrn_args", 256, .t
 static const wk_kernel down_kernel = {"lrn", "lrn_down", "lrn_args", 256, .types = 1, .ints = 1};
 static const wk_kernel roll_kernel = {"lrn", "lrn_roll", "lrn_args", 256, .types = 1, .ints = 3};
 
-enum { MOST_ROLLED = 7, STRIP = 16 };
+static const wk_kernel tile_kernel = {"lrn", "lrn_tile", "lrn_args", 256, .types = 1, .ints = 2};
+static const wk_kernel tile_grad_kernel = {"lrn", "lrn_tile_grad", "lrn_args", 256, .types = 1, .ints = 2};
+
+enum { STRIP = 16 };
 enum { OUT_Y, OUT_D, OUT_DX };
 
 static void make_args(const wk_call *c, lrn_args *a)
@@ -53,13 +56,35 @@ static wk_status sum_windows(const wk_call *c, lrn_args *a, int what, void *out)
     return launch(c, &down_kernel, what, a);
 }
 
-/* Two columns a thread and whole columns where that gives threads enough; else shorter strips, whose ends are read twice. */
+/* All rows of a few columns fit in shared memory. */
+static bool fits_tile(const wk_call *c, const lrn_args *a)
+{
+    const wk_lrn_params *p = c->params;
+    i64 tiles = (a->cols + LRN_COLS - 1) / LRN_COLS * (a->count / (a->rows * a->cols));
+    return p->mode != WK_LRN_WITHIN && p->size <= LRN_MOST_ROLLED && tiles >> 30 == 0 &&
+           a->rows <= (c->dtype == WK_F64 ? LRN_ROWS / 2 : LRN_ROWS);
+}
+
+static wk_status launch_tile(const wk_call *c, const wk_kernel *k, lrn_args *a)
+{
+    i64 each = (a->cols + LRN_COLS - 1) / LRN_COLS;
+    a->by_cols = wk_divisor_of(each);
+    a->tiles = (u32)(each * (a->count / (a->rows * a->cols)));
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)WK_PARAMS(c, wk_lrn_params)->size, a->beta == 0.75}};
+    return WK_LAUNCH(c, k, &instance, ((wk_grid){.x = wk_blocks(a->tiles, 1, WK_GRID_MAX)}), *a);
+}
+
+/* Two columns a thread and whole columns where that gives threads enough; else tiles in shared memory, or shorter strips,
+ * whose ends are read twice. */
 static wk_status roll(const wk_call *c, lrn_args *a)
 {
     int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
     vec = vec > 2 ? 2 : vec;
     vec = c->dtype == WK_F64 ? 1 : vec; /* registers */
     i64 columns = a->count / a->rows / vec, enough = (i64)wk_gpu_of(c->device)->facts.units * 512;
+    if (columns < enough && fits_tile(c, a))
+        return launch_tile(c, &tile_kernel, a);
     a->strip = columns >= enough ? a->rows : STRIP;
     a->strips = (a->rows + a->strip - 1) / a->strip;
     a->by_strips = wk_divisor_if_small(a->strips);
@@ -87,7 +112,7 @@ wk_status wk_gpu_lrn(wk_call *c)
         return WK_OK;
     WK_TRY(pack_inputs(c));
     make_args(c, &a);
-    if (p->mode == WK_LRN_WITHIN || p->size > MOST_ROLLED)
+    if (p->mode == WK_LRN_WITHIN || p->size > LRN_MOST_ROLLED)
         return sum_windows(c, &a, OUT_Y, wk_ptr(c->out[0]));
     a.out = wk_ptr(c->out[0]);
     return roll(c, &a);
@@ -101,12 +126,16 @@ wk_status wk_gpu_lrn_backward(wk_call *c)
         return WK_OK;
     WK_TRY(pack_inputs(c));
     make_args(c, &a);
+    a.y = wk_ptr(c->in[1]);
+    a.dy = wk_ptr(c->in[2]);
+    if (fits_tile(c, &a)) {
+        a.out = wk_ptr(c->out[0]);
+        return launch_tile(c, &tile_grad_kernel, &a);
+    }
     if (!(d = room_like_x(c)))
         return wk_error_status();
     WK_TRY(sum_windows(c, &a, OUT_D, d));
-    make_args(c, &a);
-    a.y = wk_ptr(c->in[1]);
-    a.dy = wk_ptr(c->in[2]);
+    a.across = NULL;
     a.d = d;
     i64 after = a.after; /* the windows as their elements see them */
     a.after = a.before;

@@ -84,9 +84,19 @@ bool wk_map_better_packed(const wk_tensor *t)
     return false;
 }
 
+/* Packed kernels do not loop, and those of one input do not ask whether it is one element. */
+enum { MOST_BLOCKS = (1 << 24) - 1 }; /* a grid of HIP has less than 2^32 threads */
+static int mode_of(const wk_gpu_map *m, const wk_map_walk *w, i64 count, int vec)
+{
+    bool repeats = m->n_in == 1 && count > 1 && (w->rank == 0 || w->strides[0][0] == 0);
+    if (w->packed && !repeats && count / vec <= (i64)MOST_BLOCKS * m->kernel->threads)
+        return 0;
+    return wk_gpu_wide(count) ? 2 : 1;
+}
+
 static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk *w, map_args *a)
 {
-    int vec = wk_map_width(m->in, m->n_in, m->out, w), mode = w->packed ? 0 : wk_gpu_wide(a->count) ? 2 : 1;
+    int vec = wk_map_width(m->in, m->n_in, m->out, w), mode = mode_of(m, w, a->count, vec);
     wk_instance instance = {.formula = m->formula, .i = {(short)m->n_in, (short)vec, (short)mode}};
     instance.t[0] = (unsigned char)m->out->dtype;
     for (int k = 0; k < 3; k++)
@@ -95,7 +105,8 @@ static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk
         fill_walk(w, m->n_in, a);
     for (int k = 0; k < m->n_in; k++)
         a->constant[k] = w->rank == 0 || w->strides[k][0] == 0;
-    wk_grid grid = {.x = wk_blocks(a->count, (i64)m->kernel->threads * vec, WK_GRID_MAX)};
+    wk_grid grid = {.x =
+                        wk_blocks(a->count, (i64)m->kernel->threads * vec, mode ? WK_GRID_MAX : MOST_BLOCKS)};
     return WK_LAUNCH(c, m->kernel, &instance, grid, *a);
 }
 

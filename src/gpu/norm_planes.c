@@ -88,11 +88,17 @@ wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
         return WK_OK;
     a->by_inner = wk_divisor_if_small(a->inner);
     a->by_channels = wk_divisor_if_small(a->channels);
-    bool plain = a->inner % vec == 0 && !a->weight && !a->bias;
     a->small = ((a->by_rows ? a->count / a->inner : a->channels) | a->inner) >> 30 == 0;
-    return WK_LAUNCH(c, &apply_kernel,
-                     WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL, plain}),
-                     ((wk_grid){.x = wk_blocks(a->count, 256 * vec * 4, WK_GRID_MAX)}), *a);
+    int weights = WK_WEIGHTS_SINGLY;
+    if (a->inner % vec == 0 && !a->weight && !a->bias)
+        weights = WK_WEIGHTS_NONE;
+    else if (a->by_rows && a->small && !a->ends &&
+             wk_pack_width(c->dtype, a->inner, (const void *[]){a->weight, a->bias}, 2) >= vec)
+        weights = WK_WEIGHTS_PACKED;
+    return WK_LAUNCH(
+        c, &apply_kernel,
+        WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL, (short)weights}),
+        ((wk_grid){.x = wk_blocks(a->count, 256 * vec * 4, WK_GRID_MAX)}), *a);
 }
 
 /* ---- rows in passes ---- */

@@ -66,6 +66,7 @@ static wk_status make_plan(const wk_call *c, plan *p)
     a->walk.channels = wk_planes_channels(c->in[0], flat);
     a->exclude_pad = !p->global && o->exclude_pad;
     a->whole = is_whole(&p->s.h, a->exclude_pad) && is_whole(&p->s.w, a->exclude_pad);
+    a->share = 1 / ((double)p->s.h.kernel * (double)p->s.w.kernel);
     a->first_nan = p->global;
     return WK_OK;
 }

@@ -4,6 +4,7 @@
 #include "families.h"
 #include "gpu.h"
 #include "kernels/random.h"
+#include "random.h"
 
 static const wk_kernel uniform_kernel = {"random", "random_uniform", "random_args",
                                          256,      .types = 1,       .exact = true};
@@ -49,6 +50,17 @@ static wk_status run_dropout(wk_call *c)
                      .offset = (u64)p->offset,
                      .threshold = wk_dropout_threshold(p->p),
                      .b = wk_dropout_scale(p->p)};
+    return launch(c, &dropout_kernel, &a);
+}
+
+wk_status wk_dropout_mask(const wk_call *c, void *mask, int64_t count)
+{
+    const wk_dropout_params *p = c->params;
+    random_args a = {.mask = mask,
+                     .count = count,
+                     .seed = (u64)p->seed,
+                     .offset = (u64)p->offset,
+                     .threshold = wk_dropout_threshold(p->p)};
     return launch(c, &dropout_kernel, &a);
 }
 

@@ -25,6 +25,7 @@
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
     X(conv_end_h, "conv_end.h") \
+    X(conv_tile_h, "conv_tile.h") \
     X(copy_h, "copy.h") \
     X(ctc_h, "ctc.h") \
     X(depthwise_h, "depthwise.h") \
@@ -64,6 +65,7 @@
     X(attention_thin_hip, "attention_thin.hip") \
     X(binary_hip, "binary.hip") \
     X(conv_hip, "conv.hip") \
+    X(conv_patch_hip, "conv_patch.hip") \
     X(copy_hip, "copy.hip") \
     X(ctc_hip, "ctc.hip") \
     X(depthwise_hip, "depthwise.hip") \

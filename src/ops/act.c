@@ -229,6 +229,7 @@ SAMPLES(conv_bias_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding
         "x=T[3,6,5,5] weight=T[4,6,1,1] act=leaky_relu alpha=0.1",
         "x=T[1,16,12,12] weight=T[20,16,3,3] bias=T[20] padding=1 act=clamp alpha=-1 beta=2",
         "x=T[1,24,12,12] weight=T[66,24,3,3] z=T[1,66,12,12] padding=1 act=elu",
+        "x=T[1,6,15,17] weight=T[20,6,3,3] bias=T[20] z=T[1,20,15,17] padding=1 act=leaky_relu alpha=0.2",
         "x=T[2,2,6,6] weight=T[3,2,3,3] dilation=2 bias=T[3]", "x=T[0,2,5,5] weight=T[3,2,2,2] act=relu",
         "x=T[2,0,5,5] weight=T[3,0,2,2] bias=T[3] act=relu");
 SAMPLES(conv_bias_act_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
@@ -260,6 +261,7 @@ SAMPLES(norm_act_samples, "x=T[4,3] mean=S[3] var=S[3]:0.5..2 act=relu",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] bias=S[2,3] mean=S[2,3] var=S[2,3]:0.5..2 act=tanh",
         "x=T[5,2,3] mode=per_activation weight=S[2,3] mean=S[2,3] var=S[2,3]:0.5..2 z=T[5,2,3] act=gelu",
         "x=T[1,2,150,150] mean=S[2] var=S[2]:0.5..2 act=leaky_relu alpha=0.2",
+        "x=T[2,3]:special mean=S[3] var=S[3]:0.5..2 act=relu",
         "x=T[0,3,4] mean=S[3] var=S[3]:0.5..2 act=relu");
 SAMPLES(norm_act_errors, "mean=S[3] var=S[3] ! x", "x=T[4,3] var=S[3] ! mean",
         "x=T[4,3] mean=S[4] var=S[3] ! mean", "x=T[4,3] mean=S[3] var=S[3] eps=-1 ! eps",

@@ -227,7 +227,9 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[0,3,5,5] weight=T[2,3,3,3]", "x=T[1,3,5,5] weight=T[0,3,3,3]",
         "x=T[1,2,1,9] weight=T[2,2,3,2] padding=5,0", "x=T[1,2,3,3]:special weight=T[2,2,2,2]",
         "x=T[1,2,260,130] weight=T[2,1,2,3] groups=2 padding=1 bias=T[2]",
-        "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1");
+        "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1",
+        "x=T[2,7,15,17] weight=T[19,7,3,3] bias=T[19] padding=1",
+        "x=T[1,10,10,11] weight=T[140,5,2,3] groups=2 padding=1,2 dilation=1,2");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
         "x=T[1,2,5,2] weight=T[3,2,3,3] ! padded", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=1,0 ! stride",
@@ -288,7 +290,11 @@ SAMPLES(conv2d_data_samples, "dy=T[2,5,7,8] weight=T[5,3,3,3] padding=1 input_si
         "dy=T[1,8,5,5] weight=T[8,1,3,3] groups=4 stride=2 padding=1 input_size=1,4,9,10",
         "dy=T[2,20,12,12] weight=T[20,24,3,3] padding=1 input_size=2,24,12,12",
         "dy=T[1,12,20,20] weight=T[12,5,3,3] groups=2 padding=1 input_size=1,10,20,20",
-        "dy=T[2,3,9,10] weight=T[3,1,3,3] groups=3 stride=2 padding=1 input_size=2,3,17,20");
+        "dy=T[2,3,9,10] weight=T[3,1,3,3] groups=3 stride=2 padding=1 input_size=2,3,17,20",
+        "dy=T[2,7,15,17] weight=T[7,19,3,3] padding=1 input_size=2,19,15,17",
+        "dy=T[2,4,5,6] weight=T[4,6,1,1] input_size=2,6,5,6",
+        "dy=T[1,4,9,9] weight=T[4,3,7,7] padding=3 input_size=1,3,9,9",
+        "dy=T[1,4,5,5] weight=T[4,3,7,7] stride=2 padding=3 input_size=1,3,9,9");
 SAMPLES(conv2d_data_errors, "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7] weight=T[5,3,3,3] padding=1 input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,2,8 ! padded");
@@ -324,7 +330,9 @@ SAMPLES(conv2d_weight_samples, "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size
         "x=T[1,4,9,9] dy=T[1,8,5,5] groups=4 stride=2 padding=1 kernel_size=8,1,3,3",
         "x=T[3,6,5,5] dy=T[3,4,5,5] kernel_size=4,6,1,1",
         "x=T[2,16,9,9] dy=T[2,7,9,9] padding=1 kernel_size=7,16,3,3",
-        "x=T[2,2,50,50] dy=T[2,4,46,46] groups=2 kernel_size=4,1,5,5");
+        "x=T[2,2,50,50] dy=T[2,4,46,46] groups=2 kernel_size=4,1,5,5",
+        "x=T[1,6,5,5] dy=T[1,4,5,5] kernel_size=4,6,1,1",
+        "x=T[1,3,9,10] dy=T[1,4,9,10] padding=3 kernel_size=4,3,7,7");
 SAMPLES(conv2d_weight_errors, "x=T[2,3,7,8] dy=T[2,5,7,8] kernel_size=5,3,3,3 ! dy",
         "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size=5,2,3,3 ! kernel_size");
 SAMPLES(conv3d_weight_samples, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,3",

@@ -171,6 +171,7 @@ SAMPLES(batch_backward_samples, "x=T[4,3] dy=T[4,3] save_mean=S[3] save_invstd=S
         "x=T[3,2,40] dy=T[3,2,40] save_mean=S[2] save_invstd=S[2]:0.5..2",
         "x=T[5,2,3] dy=T[5,2,3] mode=per_activation weight=S[2,3] save_mean=S[2,3] save_invstd=S[2,3]:0.5..2",
         "x=T[1,2,150,150] dy=T[1,2,150,150] save_mean=S[2] save_invstd=S[2]:0.5..2",
+        "x=T[3,5,8,44] dy=T[3,5,8,44] weight=S[5] save_mean=S[5] save_invstd=S[5]:0.5..2",
         "x=T[0,3,4] dy=T[0,3,4] save_mean=S[3] save_invstd=S[3]");
 SAMPLES(batch_backward_errors, "x=T[4,3] save_mean=S[3] save_invstd=S[3] ! dy",
         "x=T[4,3] dy=T[4,3] save_mean=S[3] ! save_invstd",
@@ -181,7 +182,7 @@ SAMPLES(layer_samples, "x=T[4,5]", "x=T[6,1032] weight=T[1032] bias=T[1032]", "x
         "x=T[5,768]", "x=T[3,4096] bias=T[4096]", "x=T[3,4,7] weight=T[7] bias=T[7]", "x=T[6] weight=T[6]",
         "x=T[2,3,300] bias=T[300]", "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[40,129]:99..101",
         "x=T[3,1500] weight=T[1500] bias=T[1500]", "x=T[2,20000]:9..10 weight=T[20000] bias=T[20000]",
-        "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
+        "x=T[8,16385] weight=T[16385] bias=T[16385]", "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(layer_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] bias=T[5,1] ! bias",
         "x=T[4,5] eps=-1 ! eps", "x=u8[4,5] ! dtype", "x=T[4,5] weight=i32[5] ! weight");
 SAMPLES(rms_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7]", "x=T[6] weight=T[6]", "x=T[2,3,300]",
@@ -210,7 +211,8 @@ SAMPLES(add_backward_errors, "sum=T[4,5] ! dy", "dy=T[4,5] ! sum", "sum=T[4,5] d
 SAMPLES(group_samples, "x=T[2,6] groups=2", "x=T[2,6,4] groups=3 weight=T[6] bias=T[6]",
         "x=T[2,4,5,6] groups=1 weight=T[4]", "x=T[1,4,3,3] groups=4 bias=T[4] eps=0.01",
         "x=T[2,6,50,40] groups=2", "x=T[1,4,90,100]:5..6 groups=2 weight=T[4] bias=T[4]",
-        "x=T[1,34000] groups=2 weight=T[34000] bias=T[34000]", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2",
+        "x=T[1,34000] groups=2 weight=T[34000] bias=T[34000]",
+        "x=T[8,12,9]:20..21 groups=4 weight=T[12] bias=T[12]", "x=T[0,4,3] groups=2", "x=T[2,0,3] groups=2",
         "x=T[2,4,0] groups=2");
 SAMPLES(group_errors, "groups=2 ! x", "x=T[2,6] ! groups", "x=T[6] groups=2 ! x",
         "x=T[2,6] groups=4 ! groups", "x=T[2,6] groups=0 ! groups", "x=T[2,6] groups=-2 ! groups",
@@ -218,8 +220,9 @@ SAMPLES(group_errors, "groups=2 ! x", "x=T[2,6] ! groups", "x=T[6] groups=2 ! x"
         "x=i64[2,6] groups=2 ! dtype");
 SAMPLES(layer_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[3,4,7] dy=T[3,4,7] weight=T[7]",
         "x=T[3,5000] dy=T[3,5000] weight=T[5000] eps=0.01", "x=T[300,9] dy=T[300,9]",
-        "x=T[5,200] dy=T[5,200] weight=T[200]", "x=T[7,1500] dy=T[7,1500]",
-        "x=T[3,9000]:1..2 dy=T[3,9000] weight=T[9000]", "x=T[0,3] dy=T[0,3]", "x=T[3,0] dy=T[3,0]");
+        "x=T[5,200] dy=T[5,200] weight=T[200]", "x=T[7,512] dy=T[7,512] weight=T[512]",
+        "x=T[7,1500] dy=T[7,1500]", "x=T[3,9000]:1..2 dy=T[3,9000] weight=T[9000]", "x=T[0,3] dy=T[0,3]",
+        "x=T[3,0] dy=T[3,0]");
 SAMPLES(group_backward_samples, "x=T[2,6] dy=T[2,6] groups=2", "x=T[2,6,4] dy=T[2,6,4] groups=3 weight=T[6]",
         "x=T[2,4,5,6] dy=T[2,4,5,6] groups=1 weight=T[4]", "x=T[40,4,3,3] dy=T[40,4,3,3] groups=4 eps=0.01",
         "x=T[2,4,15,20]:3..4 dy=T[2,4,15,20] groups=2",
@@ -244,6 +247,9 @@ SAMPLES(lrn_errors, "size=3 alpha=1 beta=1 k=1 ! x", "x=T[2,7,5] alpha=1 beta=1 
         "x=T[2,7,5] size=3 alpha=1 beta=1 k=1 mode=both ! mode");
 SAMPLES(lrn_backward_samples, "x=T[2,7,5] y=T[2,7,5] dy=T[2,7,5] size=5 alpha=0.1 beta=0.75 k=1",
         "x=T[1,2,7,9] y=T[1,2,7,9] dy=T[1,2,7,9] size=3 alpha=1 beta=0.75 k=1 mode=within",
+        "x=T[2,13,70] y=T[2,13,70] dy=T[2,13,70] size=4 alpha=1 beta=0.5 k=2",
+        "x=T[1,13,8] y=T[1,13,8] dy=T[1,13,8] size=9 alpha=1 beta=0.75 k=1",
+        "x=T[1,130,6] y=T[1,130,6] dy=T[1,130,6] size=3 alpha=1 beta=1 k=1",
         "x=T[0,3,4] y=T[0,3,4] dy=T[0,3,4] size=3 alpha=1 beta=1 k=1");
 SAMPLES(lrn_backward_errors, "x=T[2,7,5] y=T[2,7,5] size=5 alpha=1 beta=1 k=1 ! dy",
         "x=T[2,7,5] y=T[2,7] dy=T[2,7,5] size=5 alpha=1 beta=1 k=1 ! y",

@@ -122,7 +122,8 @@ SAMPLES(pool2d_samples, "x=T[2,3,6,8] kernel_size=2", "x=T[2,3,7,9] kernel_size=
         "x=T[2,8,131,66] kernel_size=3 stride=1", "x=T[2,2,20,40] kernel_size=9,11 stride=8 padding=4,5",
         "x=T[1,2,66,81]:special kernel_size=64,70 stride=2,5", "x=T[1,3,64,66] kernel_size=2",
         "x=T[0,3,4,4] kernel_size=2", "x=T[1,1,9,9] kernel_size=9,1",
-        "x=T[1,1,5,6]:special kernel_size=2 stride=1", "x=T[2,3,9,12] kernel_size=3 stride=2 padding=1",
+        "x=T[1,1,5,6]:special kernel_size=2 stride=1", "x=T[1,2,3,5]:special kernel_size=1",
+        "x=T[2,3,9,12] kernel_size=3 stride=2 padding=1",
         "x=T[1,2,8,16]:special kernel_size=3 stride=2 ceil=1");
 SAMPLES(avg_pool1d_samples, "x=T[2,3,10] kernel_size=2", "x=T[2,3,11] kernel_size=3 stride=2 padding=1",
         "x=T[3,7] kernel_size=4 stride=3 padding=2 ceil=1 count_include_pad=0",

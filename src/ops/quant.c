@@ -111,7 +111,7 @@ static wk_status infer_qembedding(wk_call *c)
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
-/* Rows of one, a few and many; widths of one block, of an odd number of them and of more than a wave takes at a time. */
+/* Rows of one, a few and many; widths of one block, of an odd number of them and of more than a wave or a cache takes at a time. */
 SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
         "x=T[32] weight=u8[3,34]:q8_0 format=q8_0", "x=T[1,256] weight=u8[7,144]:q4_k format=q4_k",
         "x=T[1,256] weight=u8[7,210]:q6_k format=q6_k",
@@ -121,6 +121,8 @@ SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
         "x=T[8,768] weight=u8[6,630]:q6_k format=q6_k act=gelu_erf",
         "x=T[1,2112] weight=u8[70,1188]:q4_0 format=q4_0", "x=T[1,2112] weight=u8[35,2244]:q8_0 format=q8_0",
         "x=T[1,2304] weight=u8[33,1296]:q4_k format=q4_k", "x=T[1,2304] weight=u8[34,1890]:q6_k format=q6_k",
+        "x=T[1,3488] weight=u8[22,1962]:q4_0 format=q4_0", "x=T[1,3200] weight=u8[9,3400]:q8_0 format=q8_0",
+        "x=T[1,3328] weight=u8[9,1872]:q4_k format=q4_k", "x=T[1,3328] weight=u8[10,2730]:q6_k format=q6_k",
         "x=T[19,352] weight=u8[37,198]:q4_0 bias=T[37] format=q4_0 act=silu",
         "x=T[33,96] weight=u8[66,102]:q8_0 format=q8_0", "x=T[20,512] weight=u8[50,288]:q4_k format=q4_k",
         "x=T[17,512] weight=u8[50,420]:q6_k format=q6_k", "x=T[0,32] weight=u8[3,18]:q4_0 format=q4_0",

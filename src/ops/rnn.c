@@ -190,6 +190,8 @@ SAMPLES(rnn_samples, "x=T[4,2,3] hidden=5" LSTM_5, "x=T[4,2,3] hidden=5 training
         "h0=T[2,3,5]" GRU_5_BOTH,
         "x=T[6,3,3] hidden=5 layers=2 bidirectional=1 lengths=i32[3]:0..7 h0=T[4,3,5] "
         "c0=T[4,3,5]" LSTM_BOTH_2,
+        "x=T[6,3,3] hidden=5 layers=2 bidirectional=1 lengths=i32[3]:2,6,4 h0=T[4,3,5] "
+        "c0=T[4,3,5]" LSTM_BOTH_2,
         "x=T[6,3,3] hidden=5 layers=2 bidirectional=1 dropout=0.4 seed=9 offset=5 training=1" LSTM_BOTH_2,
         "x=T[6,3,3] hidden=5 layers=2 bidirectional=1 dropout=0.4 seed=9" LSTM_BOTH_2,
         "x=T[7,19,40] hidden=65 layers=2" BIG_LSTM, "x=T[5,33,40] mode=gru hidden=67" BIG_GRU,
@@ -223,6 +225,8 @@ SAMPLES(rnn_backward_samples, "x=T[4,2,3] dy=T[4,2,5] hidden=5" LSTM_5,
         "x=T[4,2,3] dy=T[4,2,5] mode=relu hidden=5" TANH_5,
         "x=T[6,3,3] dy=T[6,3,10] mode=gru hidden=5 bidirectional=1 bias=0 lengths=i32[3]:0..7 h0=T[2,3,5] "
         "dhn=T[2,3,5]" GRU_5_BOTH,
+        "x=T[6,3,3] dy=T[6,3,10] hidden=5 layers=2 bidirectional=1 lengths=i32[3]:2,6,4 h0=T[4,3,5] "
+        "c0=T[4,3,5] dhn=T[4,3,5] dcn=T[4,3,5]" LSTM_BOTH_2,
         "x=T[6,3,3] dy=T[6,3,10] hidden=5 layers=2 bidirectional=1 dropout=0.4 seed=9 training=1 h0=T[4,3,5] "
         "c0=T[4,3,5] "
         "dcn=T[4,3,5]" LSTM_BOTH_2,

@@ -111,9 +111,11 @@ SAMPLES(leaky_relu_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025] dy=T[1025]
 SAMPLES(elu_samples, "x=T[4,5]", "x=T[1025] alpha=0.5", "x=T[0]", "x=T[6]:special");
 SAMPLES(elu_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025] dy=T[1025] alpha=0.5");
 SAMPLES(clamp_samples, "x=T[4,5] min=-1 max=1", "x=T[1025] min=0", "x=T[7] max=1", "x=T[0] min=1",
-        "x=T[6]:special min=-1 max=1");
+        "x=T[300] min=0 max=1", "x=T[6]:special min=0 max=2", "x=T[6]:special min=-1 max=1");
 SAMPLES(clamp_errors, "x=T[3] min=2 max=1 ! min", "x=T[3] min=a ! min", "! x");
-SAMPLES(clamp_backward_samples, "x=T[4,5] dy=T[4,5] min=-1 max=1", "x=T[1025] dy=T[1025] min=0.25");
+SAMPLES(clamp_backward_samples, "x=T[4,5] dy=T[4,5] min=-1 max=1", "x=T[1025] dy=T[1025] min=0.25",
+        "x=T[300] dy=T[300] min=0 max=1", "x=T[6]:special dy=T[6] min=0 max=1",
+        "x=T[6]:special dy=T[6] min=0");
 SAMPLES(power_samples, "x=T[4,5]:0.1..4 alpha=1 beta=0.5 gamma=2",
         "x=T[1025]:0.1..4 alpha=0 beta=1 gamma=0.5", "x=T[5] alpha=1 beta=1 gamma=3");
 SAMPLES(power_errors, "x=T[3] ! alpha", "x=T[3] alpha=1 beta=x gamma=2 ! beta");

@@ -54,6 +54,10 @@ miopenDataType_t wk_dnn_dtype(wk_dtype dtype);
  * size beyond an int. NULL when it can. */
 const char *wk_dnn_refuse(const wk_call *c, unsigned dtypes);
 
+/* x without its mean along dims, which is kept as *mean: MIOpen's norms take mean(x^2) - mean(x)^2 for the variance, of
+ * which little is left where the mean is large. */
+const wk_tensor *wk_dnn_centred(const wk_tensor *x, int n, const int64_t *dims, const wk_tensor **mean);
+
 enum {
     WK_DNN_REALS = WK_SET(WK_F32) | WK_SET(WK_F16) | WK_SET(WK_BF16),
 };

@@ -14,8 +14,9 @@ typedef int miopenStatus_t, miopenDataType_t, miopenConvolutionMode_t, miopenCon
     miopenBatchNormMode_t, miopenLRNMode_t, miopenActivationMode_t, miopenReduceTensorOp_t,
     miopenNanPropagation_t, miopenReduceTensorIndices_t, miopenIndicesType_t, miopenRNNMode_t,
     miopenRNNInputMode_t, miopenRNNAlgo_t, miopenRNNDirectionMode_t, miopenRNNBiasMode_t, miopenRNNFWDMode_t,
-    miopenRNNBaseLayout_t, miopenNormMode_t, miopenCTCLossAlgo_t, miopenProblemDirection_t,
-    miopenTensorArgumentId_t, miopenFusionDirection_t;
+    miopenRNNBaseLayout_t, miopenRNNPaddingMode_t, miopenNormMode_t, miopenCTCLossAlgo_t,
+    miopenProblemDirection_t, miopenTensorArgumentId_t, miopenFusionDirection_t, miopenRNGType_t,
+    miopenIndexType_t, miopenPoolingWorkspaceIndexMode_t;
 typedef hipStream_t miopenAcceleratorQueue_t;
 typedef struct miopenHandle *miopenHandle_t;
 typedef struct miopenTensorDescriptor *miopenTensorDescriptor_t;
@@ -30,6 +31,7 @@ typedef struct miopenCTCLossDescriptor *miopenCTCLossDescriptor_t;
 typedef struct miopenFusionPlanDescriptor *miopenFusionPlanDescriptor_t;
 typedef struct miopenFusionOpDescriptor *miopenFusionOpDescriptor_t;
 typedef struct miopenOperatorArgs *miopenOperatorArgs_t;
+typedef struct miopenDropoutDescriptor *miopenDropoutDescriptor_t;
 typedef struct miopenMhaDescriptor *miopenMhaDescriptor_t;
 typedef struct miopenProblem *miopenProblem_t;
 typedef struct miopenFindOptions *miopenFindOptions_t;
@@ -129,6 +131,9 @@ typedef struct {
     X(miopenStatus_t, miopenCreatePoolingDescriptor, (miopenPoolingDescriptor_t *)) \
     X(miopenStatus_t, miopenSetNdPoolingDescriptor, \
       (miopenPoolingDescriptor_t, miopenPoolingMode_t, int, const int *, const int *, const int *)) \
+    X(miopenStatus_t, miopenSetPoolingIndexType, (miopenPoolingDescriptor_t, miopenIndexType_t)) \
+    X(miopenStatus_t, miopenSetPoolingWorkSpaceIndexMode, \
+      (miopenPoolingDescriptor_t, miopenPoolingWorkspaceIndexMode_t)) \
     X(miopenStatus_t, miopenPoolingForward, \
       (miopenHandle_t, miopenPoolingDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        const void *, miopenTensorDescriptor_t, void *, bool, void *, size_t)) \
@@ -150,6 +155,10 @@ typedef struct {
     X(miopenStatus_t, miopenBatchNormalizationForwardInference, \
       (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
        miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, void *, void *, double)) \
+    X(miopenStatus_t, miopenBatchNormalizationForwardTraining, \
+      (miopenHandle_t, miopenBatchNormMode_t, void *, void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *, void *, double, void *, void *, \
+       double, void *, void *)) \
     X(miopenStatus_t, miopenBatchNormalizationBackward, \
       (miopenHandle_t, miopenBatchNormMode_t, const void *, const void *, const void *, const void *, \
        miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
@@ -199,6 +208,7 @@ typedef struct {
     X(miopenStatus_t, miopenSetRNNDescriptor, \
       (miopenRNNDescriptor_t, int, int, miopenRNNInputMode_t, miopenRNNDirectionMode_t, miopenRNNMode_t, \
        miopenRNNBiasMode_t, miopenRNNAlgo_t, miopenDataType_t)) \
+    X(miopenStatus_t, miopenSetRNNPaddingMode, (miopenRNNDescriptor_t, miopenRNNPaddingMode_t)) \
     X(miopenStatus_t, miopenDestroyRNNDescriptor, (miopenRNNDescriptor_t)) \
     X(miopenStatus_t, miopenCreateSeqTensorDescriptor, (miopenSeqTensorDescriptor_t *)) \
     X(miopenStatus_t, miopenSetRNNDataSeqTensorDescriptor, \
@@ -240,6 +250,20 @@ typedef struct {
       (miopenHandle_t, miopenTensorDescriptor_t, const void *, const int *, const int *, const int *, \
        void *, miopenTensorDescriptor_t, void *, miopenCTCLossAlgo_t, miopenCTCLossDescriptor_t, void *, \
        size_t))
+
+/* dropout */
+#define WK_MIOPEN_DROPOUT_CALLS(X) \
+    X(miopenStatus_t, miopenCreateDropoutDescriptor, (miopenDropoutDescriptor_t *)) \
+    X(miopenStatus_t, miopenRestoreDropoutDescriptor, \
+      (miopenDropoutDescriptor_t, miopenHandle_t, float, void *, size_t, unsigned long long, bool, bool, \
+       miopenRNGType_t)) \
+    X(miopenStatus_t, miopenDestroyDropoutDescriptor, (miopenDropoutDescriptor_t)) \
+    X(miopenStatus_t, miopenDropoutForward, \
+      (miopenHandle_t, miopenDropoutDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, void *, void *, size_t)) \
+    X(miopenStatus_t, miopenDropoutBackward, \
+      (miopenHandle_t, miopenDropoutDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, void *, void *, size_t))
 
 /* fusion */
 #define WK_MIOPEN_FUSION_CALLS(X) \
@@ -283,6 +307,7 @@ typedef struct {
     WK_MIOPEN_MAP_CALLS(X) \
     WK_MIOPEN_RNN_CALLS(X) \
     WK_MIOPEN_CTC_CALLS(X) \
+    WK_MIOPEN_DROPOUT_CALLS(X) \
     WK_MIOPEN_FUSION_CALLS(X)
 
 /* Newer ones: NULL where the library does not have them. */
@@ -304,9 +329,22 @@ typedef struct {
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, miopenTensorDescriptor_t, const void *, float, int32_t, miopenTensorDescriptor_t, \
        void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenGroupNormForward, \
+      (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
+       const void *, miopenTensorDescriptor_t, const void *, uint64_t, float, miopenTensorDescriptor_t, \
+       void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
     X(miopenStatus_t, miopenT5LayerNormForward, \
       (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, \
        const void *, float, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, void *)) \
+    X(miopenStatus_t, miopenGetT5LayerNormBackwardWorkspaceSize, \
+      (miopenHandle_t, miopenNormMode_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       miopenTensorDescriptor_t, miopenTensorDescriptor_t, miopenTensorDescriptor_t, \
+       miopenTensorDescriptor_t, size_t *)) \
+    X(miopenStatus_t, miopenT5LayerNormBackward, \
+      (miopenHandle_t, miopenNormMode_t, void *, size_t, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
+       miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *, miopenTensorDescriptor_t, \
+       void *)) \
     X(miopenStatus_t, miopenRoPEForward, \
       (miopenHandle_t, miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, const void *, \
        miopenTensorDescriptor_t, const void *, miopenTensorDescriptor_t, void *)) \
@@ -328,8 +366,11 @@ typedef struct {
     X(miopenConvolutionAlgoGEMM, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_FP16_ALT_IMPL, 0) \
     X(MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1) \
+    X(miopenPoolingMax, 0) \
     X(miopenPoolingAverage, 1) \
     X(miopenPoolingAverageInclusive, 2) \
+    X(miopenIndexUint32, 2) \
+    X(miopenPoolingWorkspaceIndexImage, 1) \
     X(miopenBNPerActivation, 0) \
     X(miopenBNSpatial, 1) \
     X(miopenLRNWithinChannel, 0) \
@@ -358,6 +399,7 @@ typedef struct {
     X(MIOPEN_REDUCE_TENSOR_NORM2, 7) \
     X(MIOPEN_PROPAGATE_NAN, 1) \
     X(MIOPEN_REDUCE_TENSOR_NO_INDICES, 0) \
+    X(MIOPEN_REDUCE_TENSOR_FLATTENED_INDICES, 1) \
     X(MIOPEN_32BIT_INDICES, 0) \
     X(miopenRNNRELU, 0) \
     X(miopenRNNTANH, 1) \
@@ -372,10 +414,14 @@ typedef struct {
     X(miopenRNNTraining, 0) \
     X(miopenRNNInference, 1) \
     X(miopenRNNDataSeqMajorNotPadded, 1) \
+    X(miopenRNNDataSeqMajorPadded, 2) \
+    X(miopenRNNIOWithPadding, 1) \
+    X(MIOPEN_RNG_PSEUDO_XORWOW, 0) \
     X(MIOPEN_CTC_LOSS_ALGO_DETERMINISTIC, 0) \
     X(miopenInt64, 9) \
     X(miopenVerticalFusion, 0) \
     X(miopenProblemDirectionForward, 0) \
+    X(miopenProblemDirectionBackward, 1) \
     X(miopenTensorMhaQ, 5) \
     X(miopenTensorMhaK, 4) \
     X(miopenTensorMhaV, 6) \
@@ -393,6 +439,21 @@ typedef struct {
     X(miopenTensorMhaAmaxS, 18) \
     X(miopenTensorMhaM, 19) \
     X(miopenTensorMhaZInv, 20) \
+    X(miopenTensorMhaDO, 21) \
+    X(miopenTensorMhaDescaleO, 22) \
+    X(miopenTensorMhaDescaleDO, 23) \
+    X(miopenTensorMhaDescaleDS, 24) \
+    X(miopenTensorMhaScaleDS, 25) \
+    X(miopenTensorMhaScaleDQ, 26) \
+    X(miopenTensorMhaScaleDK, 27) \
+    X(miopenTensorMhaScaleDV, 28) \
+    X(miopenTensorMhaDQ, 29) \
+    X(miopenTensorMhaDK, 30) \
+    X(miopenTensorMhaDV, 31) \
+    X(miopenTensorMhaAmaxDQ, 32) \
+    X(miopenTensorMhaAmaxDK, 33) \
+    X(miopenTensorMhaAmaxDV, 34) \
+    X(miopenTensorMhaAmaxDS, 35) \
     X(miopenTensorMhaBias, 36) \
     X(MIOPEN_WEIGHT_BIAS, 1) \
     X(MIOPEN_WEIGHT_BIAS_T5, 5)

@@ -9,7 +9,7 @@
 
 typedef struct {
     miopenActivationMode_t mode;
-    double alpha;
+    double alpha, beta;
 } activation;
 
 typedef struct {
@@ -37,7 +37,12 @@ static bool activation_of(const wk_call *c, activation *a)
     wk_act act = wk_act_of(c);
     *a = (activation){.alpha = act.alpha};
     switch (act.kind) {
-    case WK_ACT_RELU: a->mode = miopenActivationRELU; return true;
+    case WK_ACT_RELU:
+        *a = (activation){miopenActivationELU, -0.0, 0};
+        return true; /* its relu makes NaN of -inf */
+    case WK_ACT_ELU: a->mode = miopenActivationELU; return true;
+    case WK_ACT_SOFTPLUS: a->mode = miopenActivationSOFTRELU; return true;
+    case WK_ACT_TANH: *a = (activation){miopenActivationTANH, 1, 1}; return true;
     case WK_ACT_LEAKY_RELU: a->mode = miopenActivationLEAKYRELU; return true;
     case WK_ACT_SIGMOID: a->mode = miopenActivationLOGISTIC; return true;
     case WK_ACT_ABS: a->mode = miopenActivationABS; return true;
@@ -60,9 +65,6 @@ static const char *refuse(const wk_call *c)
         return "MIOpen's fusions add no z";
     if (!activation_of(c, &a))
         return "MIOpen's fusions have no such activation";
-    /* Of a convolution, what is infinite mostly is NaN before. */
-    if (a.mode == miopenActivationRELU && strcmp(c->op->name, "batch_norm_act") == 0)
-        return "MIOpen's relu makes NaN of -inf";
     return wk_dnn_refuse(c, WK_SET(WK_F32) | WK_SET(WK_F16));
 }
 
@@ -146,7 +148,8 @@ static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *worksp
         WK_DNN_TRY(wk_miopen.miopenSetOpArgsBatchNormInference(o->args, o->norm_op, one, zero,
                                                                wk_ptr(w->scale), wk_ptr(w->shift),
                                                                wk_ptr(w->mean), wk_ptr(w->var), w->eps));
-    WK_DNN_TRY(wk_miopen.miopenSetOpArgsActivForward(o->args, o->act_op, one, zero, w->a.alpha, 0, 0));
+    WK_DNN_TRY(
+        wk_miopen.miopenSetOpArgsActivForward(o->args, o->act_op, one, zero, w->a.alpha, w->a.beta, 0));
     return wk_miopen.miopenExecuteFusionPlan(h, p->op, p->tensor[T_X], wk_ptr(w->x), p->tensor[T_Y],
                                              wk_ptr(w->y), o->args);
 }

@@ -1,4 +1,5 @@
-/* miopen_batch_norm.c: batch norm and its gradient by MIOpen. x is [n, c, 1, inner]; statistics are f32. */
+/* miopen_batch_norm.c: batch norm and its gradient by MIOpen. x is [n, c, 1, inner]; statistics are f32. In training x is
+ * centred before, in f32 since that rounds, and the means are moved back after. */
 #include "dnn.h"
 #include "gpu/families.h"
 #include "ops/norm.h"
@@ -6,18 +7,14 @@
 
 typedef struct {
     wk_batch_shape s;
-    double eps;
+    bool train;
+    double eps, momentum;
     const wk_tensor *x, *dy, *weight, *bias, *mean, *var; /* of the gradient, var is the inverse deviation */
     wk_tensor *out, *dweight, *dbias;
+    wk_tensor *new_mean, *new_var, *save_mean, *save_invstd; /* of training */
 } work;
 
 static const char *refuse(const wk_call *c) { return wk_dnn_refuse(c, WK_DNN_REALS); }
-
-static const char *refuse_train(const wk_call *c)
-{
-    (void)c;
-    return "MIOpen's variance, mean(x^2) - mean(x)^2, loses too many bits";
-}
 
 static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
@@ -37,6 +34,10 @@ static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *worksp
     miopenBatchNormMode_t mode = w->s.inner == 1 ? miopenBNPerActivation : miopenBNSpatial;
     float one = 1, zero = 0;
     (void)workspace;
+    if (w->train)
+        return wk_miopen.miopenBatchNormalizationForwardTraining(
+            h, mode, &one, &zero, t, wk_ptr(w->x), t, wk_ptr(w->out), stat, at(w->weight), at(w->bias),
+            w->momentum, at(w->new_mean), at(w->new_var), w->eps, at(w->save_mean), at(w->save_invstd));
     if (!w->dy)
         return wk_miopen.miopenBatchNormalizationForwardInference(
             h, mode, &one, &zero, t, wk_ptr(w->x), t, wk_ptr(w->out), stat, at(w->weight), at(w->bias),
@@ -76,6 +77,50 @@ static wk_status finish(const wk_call *c, const work *w)
     return wk_dnn_run(&d);
 }
 
+/* The running statistics, which MIOpen moves on where they are. */
+static wk_tensor *running(const wk_call *c, wk_tensor *out, const wk_tensor *t, const work *w, double value)
+{
+    wk_tensor *copy = or_new(c, out, w);
+    if (!copy)
+        return NULL;
+    if (!t)
+        return wk_fill_into(copy, value) == WK_OK ? copy : NULL;
+    return wk_copy_into(copy, wk_tensor_packed(t)) == WK_OK ? copy : NULL;
+}
+
+/* Adds a share of the means that were taken from x to those that MIOpen found. */
+static wk_status move_back(wk_tensor *found, const wk_tensor *mean, double share)
+{
+    wk_tensor *step = wk_affine(mean, share, 0);
+    return wk_copy_into(found, wk_add(found, wk_reshape(step, found->rank, found->shape)));
+}
+
+static wk_status run_train(wk_call *c)
+{
+    const wk_norm_params *p = c->params;
+    const wk_tensor *mean = NULL;
+    work w;
+    WK_TRY(start(c, &w));
+    w.train = true;
+    w.momentum = p->momentum;
+    const wk_tensor *planes = wk_reshape(wk_cast(w.x, WK_F32), 3, (int64_t[]){w.s.n, w.s.c, w.s.inner});
+    w.x = wk_dnn_centred(planes, 2, (int64_t[]){0, 2}, &mean);
+    if (c->dtype != WK_F32)
+        w.out = wk_tensor_new(c->device, WK_F32, c->out[0]->rank, c->out[0]->shape);
+    w.weight = or_filled(c, c->in[1], &w, 1);
+    w.bias = or_filled(c, c->in[2], &w, 0);
+    w.new_mean = running(c, c->out[1], c->in[3], &w, 0);
+    w.new_var = running(c, c->out[2], c->in[4], &w, 1);
+    w.save_mean = or_new(c, c->out[3], &w);
+    w.save_invstd = or_new(c, c->out[4], &w);
+    WK_TRY(finish(c, &w));
+    if (w.out != c->out[0])
+        WK_TRY(wk_copy_into(c->out[0], wk_cast(w.out, c->dtype)));
+    if (c->out[1])
+        WK_TRY(move_back(c->out[1], mean, p->momentum));
+    return c->out[3] ? move_back(c->out[3], mean, 1) : WK_OK;
+}
+
 static wk_status run_infer(wk_call *c)
 {
     work w;
@@ -102,7 +147,7 @@ static wk_status run_backward(wk_call *c)
 }
 
 const wk_impl wk_rocm_impls_batch_norm[] = {
-    {"batch_norm_train", "miopen", run_infer, refuse_train, NULL},
+    {"batch_norm_train", "miopen", run_train, refuse, NULL},
     {"batch_norm_infer", "miopen", run_infer, refuse, NULL},
     {"batch_norm_backward", "miopen", run_backward, refuse, NULL},
     {0},

@@ -20,7 +20,7 @@ static const char *refuse(const wk_call *c)
         return "MIOpen takes no k of 0";
     if (c->dtype == WK_F16)
         return "MIOpen's LRN computes f16 in f16";
-    return wk_dnn_refuse(c, WK_DNN_REALS);
+    return wk_dnn_refuse(c, WK_SET(WK_F32));
 }
 
 static miopenStatus_t destroy(wk_dnn_plan *p) { return wk_miopen.miopenDestroyLRNDescriptor(p->op); }

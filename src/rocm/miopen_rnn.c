@@ -1,13 +1,17 @@
 /* miopen_rnn.c: recurrent layers and their gradients by MIOpen.
  *
  * MIOpen keeps all weights in one block, gate by gate: they are copied there before each call. Its own reserve is no
- * use to wick's kernels, nor theirs to it: a forward that makes one, and a gradient that was given one, are theirs. */
+ * use to wick's kernels, nor theirs to it: a forward that makes one, and a gradient that was given one, are theirs.
+ * Lengths are fetched to the host, where it wants them: the device is waited for. What is theirs, or has to wait, is done by
+ * MIOpen where it is forced only; the gradient then works out the forward again. */
 #include "core/memory.h"
 #include "dnn.h"
 #include "gpu/blas.h"
 #include "gpu/families.h"
+#include "gpu/runtime.h"
+#include "miopen_rnn.h"
 #include "ops/rnn.h"
-#include "wick/elementwise.h"
+#include "wick/ops.h"
 
 typedef struct {
     const wk_call *call;
@@ -16,6 +20,7 @@ typedef struct {
     bool backward;
     const wk_tensor *x, *h0, *c0, *dy, *dhn, *dcn;
     const wk_tensor **weights; /* packed */
+    int *lengths;              /* of each sequence; NULL: all are full */
     wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
 } work;
 
@@ -29,14 +34,21 @@ typedef struct {
 
 enum { T_STEP, T_STATE, T_SCRATCH };
 
-static const char *refuse(const wk_call *c)
+/* Who gives a reserve has trained. */
+static bool drops(const wk_call *c)
 {
     const wk_rnn_options *p = c->params;
-    if (c->in[WK_RNN_LENGTHS])
-        return "MIOpen takes lengths from the host only";
-    if (p->training && p->dropout > 0)
-        return "MIOpen's dropout draws other numbers than wick's";
-    if (wk_op_inputs(c->op) > WK_RNN_DY ? c->in[WK_RNN_RESERVE] != NULL : (c->want >> 3 & 1))
+    return p->dropout > 0 && p->layers > 1 && (p->training || c->in[WK_RNN_RESERVE]);
+}
+
+static const char *refuse(const wk_call *c)
+{
+    bool forced = strcmp(wk_forced_impl(), "miopen") == 0, backward = wk_op_inputs(c->op) > WK_RNN_DY;
+    if (c->in[WK_RNN_LENGTHS] && (!forced || c->device->table->capturing(c->device)))
+        return "MIOpen takes lengths from the host, which would have to wait";
+    if (drops(c) && !forced)
+        return "MIOpen drops by masks of its own, and by wick's a layer at a time only";
+    if (backward ? c->in[WK_RNN_RESERVE] && !forced : c->want >> 3 & 1)
         return "MIOpen's reserve has another order";
     if (c->dtype == WK_F16)
         return "MIOpen keeps the states of f16 in f16";
@@ -72,6 +84,8 @@ static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
         rnn, (int)s->hidden, (int)s->layers, miopenRNNlinear,
         s->dirs == 2 ? miopenRNNbidirection : miopenRNNunidirection, modes[w->p->mode],
         s->per == 4 ? miopenRNNwithBias : miopenRNNNoBias, miopenRNNdefault, wk_dnn_dtype(t)));
+    if (w->lengths)
+        WK_DNN_TRY(wk_miopen.miopenSetRNNPaddingMode(rnn, miopenRNNIOWithPadding));
     WK_DNN_TRY(wk_dnn_tensor(p, T_STEP, t, 2, (int64_t[]){s->b, s->in}));
     WK_DNN_TRY(wk_dnn_tensor(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden}));
     return wk_dnn_tensor(p, T_SCRATCH, t, 1, (int64_t[]){1});
@@ -83,12 +97,13 @@ static miopenStatus_t describe_sequence(miopenSeqTensorDescriptor_t *d, const wo
     if (!lengths)
         return miopenStatusAllocFailed;
     for (int64_t i = 0; i < w->s.b; i++)
-        lengths[i] = (int)w->s.t;
+        lengths[i] = w->lengths ? w->lengths[i] : (int)w->s.t;
     miopenStatus_t status = wk_miopen.miopenCreateSeqTensorDescriptor(d);
     if (status == miopenStatusSuccess)
-        status = wk_miopen.miopenSetRNNDataSeqTensorDescriptor(*d, wk_dnn_dtype(w->x->dtype),
-                                                               miopenRNNDataSeqMajorNotPadded, (int)w->s.t,
-                                                               (int)w->s.b, (int)width, lengths, NULL);
+        status = wk_miopen.miopenSetRNNDataSeqTensorDescriptor(
+            *d, wk_dnn_dtype(w->x->dtype),
+            w->lengths ? miopenRNNDataSeqMajorPadded : miopenRNNDataSeqMajorNotPadded, (int)w->s.t,
+            (int)w->s.b, (int)width, lengths, NULL);
     wk_free(lengths);
     return status;
 }
@@ -213,21 +228,65 @@ static wk_tensor *or_new(const wk_call *c, wk_tensor *t, const int64_t shape[3])
     return t ? t : wk_tensor_new(c->device, c->dtype, 3, shape);
 }
 
-static wk_status run_work(work *w)
+/* Past the lengths MIOpen writes whatever it finds in its workspace. */
+static wk_status clear_past(const work *w, wk_tensor *t)
+{
+    const wk_call *c = w->call;
+    wk_tensor *steps = wk_arange(c->device, WK_F32, 0, (double)w->s.t, 1);
+    wk_tensor *ends = wk_cast(c->in[WK_RNN_LENGTHS], WK_F32);
+    wk_expr *e = wk_expr_compile("where(step < end, y, 0)");
+    steps = wk_reshape(steps, 3, (int64_t[]){w->s.t, 1, 1});
+    ends = wk_reshape(ends, 3, (int64_t[]){1, w->s.b, 1});
+    wk_status status = wk_expr_run_into(t, e, (const wk_tensor *[]){steps, ends, t}, 3);
+    wk_expr_drop(e);
+    return status;
+}
+
+static wk_status fetch_lengths(work *w)
+{
+    const wk_call *c = w->call;
+    const wk_tensor *packed = wk_tensor_packed(c->in[WK_RNN_LENGTHS]);
+    if (!packed)
+        return wk_error_status();
+    WK_TRY(wk_gpu_download(c->device, w->lengths, wk_ptr(packed), (size_t)w->s.b * sizeof *w->lengths));
+    for (int64_t i = 0; i < w->s.b; i++) {
+        if (w->lengths[i] < 1 || w->lengths[i] > w->s.t)
+            return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen takes lengths from 1 to that of x");
+    }
+    return WK_OK;
+}
+
+static wk_status run_with(work *w)
 {
     const wk_call *c = w->call;
     const wk_rnn_sizes *s = &w->s;
-    wk_status status = WK_ERR_MEMORY;
-    w->weights = wk_alloc((size_t)(c->n_tail + 1) * sizeof *w->weights);
-    if (!w->weights)
-        return wk_fail(status, "MIOpen: out of memory");
-    for (int i = 0; i < c->n_tail; i++)
-        w->weights[i] = packed(c->tail[i]);
+    uint64_t sum = 0; /* of the lengths, which the plan keeps */
+    if (c->in[WK_RNN_LENGTHS])
+        WK_TRY(fetch_lengths(w));
+    for (int64_t i = 0; w->lengths && i < s->b; i++)
+        sum = (sum ^ (uint64_t)w->lengths[i]) * 0x9e3779b97f4a7c15 + (sum >> 29);
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
     wk_key_shape(&d.key, 8,
                  (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode});
-    status = wk_pending() ? wk_error_status() : wk_dnn_run(&d);
-    wk_free(w->weights);
+    wk_key_shape(&d.key, 2, (int64_t[]){w->lengths != NULL, (int64_t)sum});
+    WK_TRY(wk_dnn_run(&d));
+    return w->lengths ? clear_past(w, w->backward ? w->dx : w->y) : WK_OK;
+}
+
+static wk_status run_work(work *w)
+{
+    const wk_call *c = w->call;
+    size_t weights = (size_t)(c->n_tail + 1) * sizeof *w->weights;
+    size_t lengths = c->in[WK_RNN_LENGTHS] ? (size_t)w->s.b * sizeof *w->lengths : 0;
+    char *memory = wk_alloc(weights + lengths);
+    if (!memory)
+        return wk_fail(WK_ERR_MEMORY, "MIOpen: out of memory");
+    w->weights = (const wk_tensor **)memory;
+    w->lengths = lengths ? (int *)(memory + weights) : NULL;
+    for (int i = 0; i < c->n_tail; i++)
+        w->weights[i] = packed(c->tail[i]);
+    wk_status status = wk_pending() ? wk_error_status() : run_with(w);
+    wk_free(memory);
     return status;
 }
 
@@ -242,6 +301,8 @@ static void start(wk_call *c, work *w)
 static wk_status run(wk_call *c)
 {
     work w;
+    if (drops(c))
+        return wk_miopen_rnn_layers(c);
     start(c, &w);
     w.y = or_new(c, c->out[0], (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});
     w.hn = c->out[1];
@@ -252,6 +313,8 @@ static wk_status run(wk_call *c)
 static wk_status run_backward(wk_call *c)
 {
     work w;
+    if (drops(c))
+        return wk_miopen_rnn_layers_backward(c);
     start(c, &w);
     w.backward = true;
     w.y = or_new(c, NULL, (int64_t[]){w.s.t, w.s.b, w.s.dirs * w.s.hidden});

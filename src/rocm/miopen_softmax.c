@@ -23,11 +23,11 @@ static const char *refuse(const wk_call *c)
     const wk_softmax_params *p = c->params;
     unsigned set;
     int64_t shape[3];
-    const char *why = wk_dnn_refuse(c, WK_DNN_REALS);
-    if (why)
-        return why;
     if (c->dtype == WK_F16)
         return "MIOpen's softmax adds up f16 in f16";
+    const char *why = wk_dnn_refuse(c, WK_SET(WK_F32));
+    if (why)
+        return why;
     if (wk_reduce_dims(c, &p->dims, c->in[0]->rank, &set) != WK_OK || !wk_softmax_fold(c->in[0], set, shape))
         return "MIOpen's softmax takes dims that are neighbours";
     return NULL;

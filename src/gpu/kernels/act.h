@@ -23,6 +23,12 @@ template <class R> DEVICE R act_gelu_erf(R x)
     return (R)0.5 * x * (1 + m_erf(x * (R)0.70710678118654752440));
 }
 template <class R> DEVICE R act_silu(R x) { return x * m_sigmoid(x); }
+/* Both sides, without a branch; a NaN stays one. */
+template <class R> DEVICE R act_elu(R x, R a)
+{
+    R below = a * m_expm1_below(x);
+    return x <= 0 ? below : x;
+}
 
 /* By its number in wk_activation, the same for all threads: the first five, which have no numbers of their own. */
 template <class R> DEVICE R activate(int act, R x)
@@ -44,7 +50,7 @@ template <class R> DEVICE R activate(int act, R x, R a, R b)
     case 6: return m_tanh(x);
     case 7: return m_softplus(x);
     case 8: return x < 0 ? a * x : x;
-    case 9: return x > 0 ? x : a * m_expm1(x);
+    case 9: return act_elu(x, a);
     case 10: return x < a ? a : x > b ? b : x;
     case 11: return x < 0 ? 0 : x > 6 ? 6 : x;
     case 12: return x * (x < -3 ? 0 : x > 3 ? 6 : x + 3) / 6;

@@ -230,12 +230,11 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
     matrix_store<T, D>(a, u, row0, pass.unit, &pass.r);
 }
 
-/* Blocks: x over units and their blocks of rows, z over splits of the keys. PLAIN: no mask, no cap, a scale above zero. PARTS: of the weights, see own_operand. */
+/* Blocks: x and y over units and their blocks of rows, each once; z over splits of the keys. PLAIN: no mask, no cap, a scale above zero. PARTS: of the weights, see own_operand. */
 template <class T, int D, int N, int WAVES, int PLAIN, int PARTS> DEVICE void attn_matrix(const attn_args &a)
 {
-    for (u32 id = block_id(); id < (u32)a.blocks * (u32)a.units; id += grid_blocks()) {
-        unit u;
-        if (find_unit(a, id, &u))
-            matrix_block<T, D, N, WAVES, PLAIN, PARTS>(a, u);
-    }
+    unit u;
+    u32 id = block_id_y() * grid_blocks() + block_id();
+    if (id < (u32)a.blocks * (u32)a.units && find_unit(a, id, &u))
+        matrix_block<T, D, N, WAVES, PLAIN, PARTS>(a, u);
 }

@@ -15,6 +15,9 @@
 
 enum { CONV_MAP, CONV_IMAGE, CONV_PHASES, CONV_WEIGHT };
 
+/* What lies in shared memory for conv_patch.hip: elements of a channel, channels, and at most so many taps. */
+enum { CONV_PATCH = 1024, CONV_PATCH_CHANNELS = 4, CONV_PATCH_TAPS = 9 };
+
 /* One dimension of the relation. */
 typedef struct {
     i32 size;              /* of the gathered tensor */
@@ -56,8 +59,9 @@ typedef struct {
     i32 m, channels, images; /* rows of the product, channels of k (or of the columns), images; of a group */
     i32 taps;                /* of the whole kernel */
     i32 k_each;              /* how much of k a block does */
-    u32 work;                /* tiles of the result */
+    u32 work, abreast;       /* tiles of the result; of those in a row of the grid */
     wk_divisor m_tiles, n_tiles, phases;
+    wk_divisor image_tiles, patch_wide; /* patches: tiles of a plane, columns of a patch */
     conv_space space;
     const conv_space *spaces; /* by phases */
     i32 kernel[3];            /* for phases */

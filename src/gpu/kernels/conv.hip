@@ -1,29 +1,35 @@
 /* conv.hip: convolutions as products of tiles, one operand gathered on the way into shared memory. */
 #include "conv_end.h"
-#include "device.h"
+#include "conv_tile.h"
 
-/* Tiles of BM x BN, in steps of BK; a thread of 256 makes TM x TN of it, in groups of 4 x 4. */
-template <int SHAPE> struct tile_shape;
-template <> struct tile_shape<0> {
-    static const int BM = 16, BN = 256, BK = 8, TM = 4, TN = 4;
-};
-template <> struct tile_shape<1> {
-    static const int BM = 64, BN = 64, BK = 16, TM = 4, TN = 4;
-};
-template <> struct tile_shape<2> {
-    static const int BM = 64, BN = 128, BK = 16, TM = 8, TN = 4;
-};
-template <> struct tile_shape<3> {
-    static const int BM = 128, BN = 128, BK = 8, TM = 8, TN = 8;
-};
-
-/* What one step along k, or one column, adds to the place in each operand. One past the end is far outside, a step in
- * the first dimension, a column in the second. */
-struct conv_place {
-    i32 d[3]; /* coordinates in the gathered tensor */
-    i64 a, b;
+/* What one step along k, or one column, adds to the place in each operand. Pixel and tap meet the gathered tensor where the
+ * pixel's bits have the tap's; with more than 32 taps, where their coordinates' sums are within its sizes. What lies past
+ * the end meets nothing: it has no bits, or its coordinates are far outside, a step's in the first dimension, a column's in
+ * the second. */
+template <int FEW> struct conv_place;
+template <> struct conv_place<1> {
+    u32 bits;
+    i64 a, b; /* bytes */
+    static MEMBER conv_place none(int) { return {0, 0, 0}; }
 };
 CONSTANT i32 OUTSIDE = (i32)0x80000000;
+template <> struct conv_place<0> {
+    i32 d[3];
+    i64 a, b;
+    static MEMBER conv_place none(int dim) { return {{dim == 0 ? OUTSIDE : 0, dim == 1 ? OUTSIDE : 0, 0}, 0, 0}; }
+};
+
+DEVICE bool is_none(const conv_place<1> &p) { return p.bits == 0; }
+DEVICE bool is_none(const conv_place<0> &p) { return p.d[0] == OUTSIDE; }
+DEVICE bool meet(const conv_space &, const conv_place<1> &c, const conv_place<1> &k) { return (c.bits & k.bits) != 0; }
+DEVICE bool meet(const conv_space &s, const conv_place<0> &c, const conv_place<0> &k)
+{
+    bool ok = true;
+    UNROLL
+    for (int d = 0; d < 3; d++)
+        ok &= (u32)(c.d[d] + k.d[d]) < (u32)s.axis[d].size;
+    return ok;
+}
 
 /* i as three numbers, the last fastest; `by` picks the divisors. */
 struct three {
@@ -91,53 +97,93 @@ DEVICE void bring_space(const conv_space *from, conv_space *to)
 
 /* ---- places ---- */
 
+/* The taps that reach the tensor from coordinates d: one bit each, the last dimension's neighbours. */
+DEVICE u32 taps_inside(const conv_space &s, const i32 *d)
+{
+    u32 bits = 1, step = 1;
+    UNROLL
+    for (int k = 2; k >= 0; k--) {
+        u32 all = 0;
+        for (u32 t = 0; t < s.axis[k].taps.d; t++)
+            all |= (u32)(d[k] + (i32)t * s.axis[k].hop) < (u32)s.axis[k].size ? bits << t * step : 0;
+        bits = all;
+        step *= s.axis[k].taps.d;
+    }
+    return bits;
+}
+DEVICE void set_pixel(const conv_space &s, const i32 *d, conv_place<1> *p) { p->bits = taps_inside(s, d); }
+DEVICE void set_pixel(const conv_space &, const i32 *d, conv_place<0> *p)
+{
+    UNROLL
+    for (int k = 0; k < 3; k++)
+        p->d[k] = d[k];
+}
+DEVICE void set_tap(u32 number, const i32 *, conv_place<1> *p) { p->bits = 1u << number; }
+DEVICE void set_tap(u32, const i32 *d, conv_place<0> *p)
+{
+    UNROLL
+    for (int k = 0; k < 3; k++)
+        p->d[k] = d[k];
+}
+
 /* Pixel number i of all images, in the gathered tensor and (where weights are made) in the map. */
-DEVICE conv_place pixel_place(const conv_args &a, const conv_space &s, u32 i)
+template <class T, int DIR, int FEW> DEVICE conv_place<FEW> pixel_place(const conv_args &a, const conv_space &s, u32 i)
 {
     u32 n = divide(i, s.pixels);
     three o = split(i - n * s.pixels.d, s.axis[1].pixels, s.axis[2].pixels);
-    conv_place p = {{0, 0, 0}, n * a.a.n, n * a.b.n};
+    i64 in_a = n * a.a.n, in_b = n * a.b.n;
+    i32 at[3];
     UNROLL
     for (int d = 0; d < 3; d++) {
-        p.d[d] = o.v[d] * s.axis[d].step + s.axis[d].first;
-        p.b += p.d[d] * a.b.s[d];
-        p.a += o.v[d] * a.a.s[d];
+        at[d] = o.v[d] * s.axis[d].step + s.axis[d].first;
+        in_b += at[d] * a.b.s[d];
+        in_a += o.v[d] * a.a.s[d];
     }
+    conv_place<FEW> p;
+    set_pixel(s, at, &p);
+    p.a = in_a * (i64)sizeof(T);
+    p.b = in_b * (i64)sizeof(T);
     return p;
 }
 
 /* Channel and tap number i, in the gathered tensor and in the weights. */
-template <int DIR> DEVICE conv_place tap_place(const conv_args &a, const conv_space &s, u32 i)
+template <class T, int DIR, int FEW> DEVICE conv_place<FEW> tap_place(const conv_args &a, const conv_space &s, u32 i)
 {
-    u32 c = divide(i, s.taps);
-    three t = split(i - c * s.taps.d, s.axis[1].taps, s.axis[2].taps);
-    conv_place p = {{0, 0, 0}, (i64)i, c * a.b.c};
-    i32 number = 0;
+    u32 c = divide(i, s.taps), number = i - c * s.taps.d;
+    three t = split(number, s.axis[1].taps, s.axis[2].taps);
+    i64 in_a = (i64)i, in_b = c * a.b.c;
+    i32 at[3], in_kernel = 0;
     UNROLL
     for (int d = 0; d < 3; d++) {
-        p.d[d] = t.v[d] * s.axis[d].hop;
-        p.b += p.d[d] * a.b.s[d];
-        number = number * a.kernel[d] + s.axis[d].tap + t.v[d] * s.axis[d].tap_step;
+        at[d] = t.v[d] * s.axis[d].hop;
+        in_b += at[d] * a.b.s[d];
+        in_kernel = in_kernel * a.kernel[d] + s.axis[d].tap + t.v[d] * s.axis[d].tap_step;
     }
     if (DIR == CONV_IMAGE)
-        p.a = (i64)c * a.m * a.taps + (i - c * s.taps.d);
+        in_a = (i64)c * a.m * a.taps + number;
     if (DIR == CONV_PHASES)
-        p.a = (i64)c * a.m * a.taps + number;
+        in_a = (i64)c * a.m * a.taps + in_kernel;
+    conv_place<FEW> p;
+    set_tap(number, at, &p);
+    p.a = in_a * (i64)sizeof(T);
+    p.b = in_b * (i64)sizeof(T);
     return p;
 }
 
-template <int DIR> DEVICE conv_place step_place(const conv_args &a, const conv_space &s, u32 k, u32 end)
+template <class T, int DIR, int FEW>
+DEVICE conv_place<FEW> step_place(const conv_args &a, const conv_space &s, u32 k, u32 end)
 {
     if (k >= end)
-        return {{OUTSIDE, 0, 0}, 0, 0};
-    return DIR == CONV_WEIGHT ? pixel_place(a, s, k) : tap_place<DIR>(a, s, k);
+        return conv_place<FEW>::none(0);
+    return DIR == CONV_WEIGHT ? pixel_place<T, DIR, FEW>(a, s, k) : tap_place<T, DIR, FEW>(a, s, k);
 }
 
-template <int DIR> DEVICE conv_place column_place(const conv_args &a, const conv_space &s, u32 i, u32 columns)
+template <class T, int DIR, int FEW>
+DEVICE conv_place<FEW> column_place(const conv_args &a, const conv_space &s, u32 i, u32 columns)
 {
     if (i >= columns)
-        return {{0, OUTSIDE, 0}, 0, 0};
-    return DIR == CONV_WEIGHT ? tap_place<DIR>(a, s, i) : pixel_place(a, s, i);
+        return conv_place<FEW>::none(1);
+    return DIR == CONV_WEIGHT ? tap_place<T, DIR, FEW>(a, s, i) : pixel_place<T, DIR, FEW>(a, s, i);
 }
 
 /* Elements from one row of the product to the next, in operand a. */
@@ -164,58 +210,56 @@ template <int DIR> DEVICE i64 column_out(const conv_args &a, const conv_space &s
 
 /* What a thread brings into shared memory: a fixed step of k and several rows of a; of b one column and several steps
  * of k, or, where weights are made, one step and several columns: neighbours in the wave are neighbours in memory. */
-template <class T, int DIR, int SHAPE> struct bringer {
+template <class T, int DIR, int SHAPE, int FEW> struct bringer {
     typedef tile_shape<SHAPE> S;
     static const int A_EACH = S::BM * S::BK / 256 ? S::BM * S::BK / 256 : 1, B_EACH = S::BN * S::BK / 256;
-    static const int COLUMNS = DIR == CONV_WEIGHT ? B_EACH : 1;
-    const T *a, *b;
+    static const int COLUMNS = DIR == CONV_WEIGHT ? B_EACH : 1, A_ROWS = 256 / S::BK;
+    const char *a, *b;
     i32 rows; /* of a, from this thread's first */
-    conv_place column[COLUMNS];
+    conv_place<FEW> column[COLUMNS];
     T from_a[A_EACH], from_b[B_EACH];
 
     MEMBER bringer(const conv_args &g, const conv_space &s, u32 group, u32 m, u32 n, u32 columns)
     {
         u32 row = thread_id() / S::BK;
-        a = (const T *)g.a.p + group * g.a.group + m * row_step<DIR>(g);
-        b = (const T *)g.b.p + group * g.b.group;
+        a = (const char *)((const T *)g.a.p + group * g.a.group + (m + row) * row_step<DIR>(g));
+        b = (const char *)((const T *)g.b.p + group * g.b.group);
         rows = g.m - (i32)(m + row);
         if (S::BM * S::BK < 256 && row >= (u32)S::BM)
             rows = 0;
         UNROLL
         for (int i = 0; i < COLUMNS; i++)
-            column[i] = column_place<DIR>(
-                g, s, n + (DIR == CONV_WEIGHT ? row + i * (256 / S::BK) : thread_id() % S::BN), columns);
+            column[i] = column_place<T, DIR, FEW>(
+                g, s, n + (DIR == CONV_WEIGHT ? row + i * A_ROWS : thread_id() % S::BN), columns);
     }
 
-    /* Element 0 is read in the place of one that is not there: no branch, so that all loads are under way at once. */
-    static MEMBER T pick(const T *from, i64 at, bool ok)
+    /* An element, or zero where there is none. */
+    static MEMBER T pick(const char *from, bool ok)
     {
-        T v = from[ok ? at : 0];
-        return ok ? v : T{};
+        T v = {};
+        if (ok)
+            v = *(const T *)from;
+        return v;
     }
 
-    MEMBER T gather(const conv_args &g, const conv_place &c, const conv_place &k) const
+    MEMBER T gather(const conv_space &s, const conv_place<FEW> &c, const conv_place<FEW> &k) const
     {
-        bool ok = true;
-        UNROLL
-        for (int d = 0; d < 3; d++)
-            ok &= (u32)(c.d[d] + k.d[d]) < (u32)g.space.axis[d].size;
-        return pick(b, c.b + k.b, ok);
+        return pick(b + c.b + k.b, meet(s, c, k));
     }
 
-    MEMBER void fetch(const conv_args &g, const conv_place *steps)
+    MEMBER void fetch(const conv_args &g, const conv_place<FEW> *steps)
     {
-        const conv_place &mine = steps[thread_id() % S::BK];
-        i64 row = thread_id() / S::BK;
+        const conv_place<FEW> &mine = steps[thread_id() % S::BK];
+        const char *first = a + mine.a;
+        i32 there = is_none(mine) ? 0 : rows;
         UNROLL
         for (int i = 0; i < A_EACH; i++)
-            from_a[i] = pick(a, mine.a + (row + i * (256 / S::BK)) * row_step<DIR>(g),
-                             mine.d[0] != OUTSIDE && i * (256 / S::BK) < rows);
+            from_a[i] = pick(first + i * A_ROWS * row_step<DIR>(g) * (i64)sizeof(T), i * A_ROWS < there);
         UNROLL
         for (int i = 0; i < B_EACH; i++)
             from_b[i] = DIR == CONV_WEIGHT
-                            ? gather(g, column[i % COLUMNS], mine)
-                            : gather(g, column[0], steps[thread_id() / S::BN + i * (256 / S::BN)]);
+                            ? gather(g.space, column[i % COLUMNS], mine)
+                            : gather(g.space, column[0], steps[thread_id() / S::BN + i * (256 / S::BN)]);
     }
 
     template <class A> MEMBER void put_down(A (*as)[S::BM + 4], A (*bs)[S::BN + 4]) const
@@ -224,129 +268,104 @@ template <class T, int DIR, int SHAPE> struct bringer {
         UNROLL
         for (int i = 0; i < A_EACH; i++) {
             if (S::BM * S::BK >= 256 || row < (u32)S::BM)
-                as[k][row + i * (256 / S::BK)] = get(from_a[i]);
+                as[k][row + i * A_ROWS] = get(from_a[i]);
         }
         UNROLL
         for (int i = 0; i < B_EACH; i++) {
             if (DIR == CONV_WEIGHT)
-                bs[k][row + i * (256 / S::BK)] = get(from_b[i]);
+                bs[k][row + i * A_ROWS] = get(from_b[i]);
             else
                 bs[thread_id() / S::BN + i * (256 / S::BN)][thread_id() % S::BN] = get(from_b[i]);
         }
     }
 };
 
-/* Row or column number i of a thread's: groups of 4, a whole tile's threads apart. */
-template <int EACH, int SIZE> DEVICE u32 spread(u32 thread, int i)
+/* A value of the result, at `to` of what is written. Weights have no bias. */
+template <class T, int DIR> DEVICE void finish(const conv_args &a, i64 to, acc<T> v, const T *bias)
 {
-    return (u32)(i / 4) * (SIZE / (EACH / 4)) + thread * 4 + i % 4;
-}
-
-/* AT_ONCE steps of k are unrolled: more would take more registers than it saves time. */
-template <class A, class S, int AT_ONCE>
-DEVICE void multiply(const A (*as)[S::BM + 4], const A (*bs)[S::BN + 4], u32 ty, u32 tx, A (*sum)[S::TN])
-{
-    _Pragma("unroll 1")
-    for (int first = 0; first < S::BK; first += AT_ONCE) {
-        UNROLL
-        for (int k = first; k < first + AT_ONCE; k++) {
-            pack<A, 4> x[S::TM / 4], y[S::TN / 4];
-            UNROLL
-            for (int i = 0; i < S::TM / 4; i++)
-                x[i] = load<4>(&as[k][spread<S::TM, S::BM>(ty, i * 4)]);
-            UNROLL
-            for (int j = 0; j < S::TN / 4; j++)
-                y[j] = load<4>(&bs[k][spread<S::TN, S::BN>(tx, j * 4)]);
-            UNROLL
-            for (int i = 0; i < S::TM; i++)
-                UNROLL
-                for (int j = 0; j < S::TN; j++)
-                    sum[i][j] += x[i / 4].v[i % 4] * y[j / 4].v[j % 4];
-        }
-    }
+    if (DIR != CONV_WEIGHT && bias)
+        v += get(*bias);
+    if (DIR == CONV_MAP)
+        put_result<T>(a.end, a.out, to, v);
+    else
+        ((T *)a.out)[to] = put<T>(v);
 }
 
 template <class T, int DIR, class S>
 DEVICE void store_tile(const conv_args &a, const conv_space &s, u32 group, u32 m, u32 n, u32 columns,
-                       const acc<T> (*sum)[S::TN])
+                       const tile_sums<acc<T>, S> &sums)
 {
     typedef acc<T> A;
-    u32 tx = thread_id() % (S::BN / S::TN), ty = thread_id() / (S::BN / S::TN);
+    typedef tile_sums<A, S> place;
+    u32 row = m + place::row();
+    const T *bias = a.bias ? (const T *)a.bias + (group * a.m + row) : (const T *)0;
     UNROLL
-    for (int j = 0; j < S::TN; j++) {
-        u32 column = n + spread<S::TN, S::BN>(tx, j);
-        if (column >= columns)
-            continue;
-        i64 at = column_out<DIR>(a, s, column) + (i64)group * a.m * a.out_c;
+    for (int j = 0; j < place::COLS; j++) {
+        u32 column = n + place::col(j);
+        i32 rows = column < columns ? a.m - (i32)row : 0;
+        i64 at = column_out<DIR>(a, s, column) + (group * (i64)a.m + row) * a.out_c;
+        A *part = (A *)a.partial + (block_id_z() * a.total + at);
         UNROLL
-        for (int i = 0; i < S::TM; i++) {
-            u32 row = m + spread<S::TM, S::BM>(ty, i);
-            if (row >= (u32)a.m)
+        for (int i = 0; i < place::ROWS; i++) {
+            i64 below = place::down(i) * a.out_c;
+            if ((i32)place::down(i) >= rows)
                 continue;
-            A v = sum[i][j];
-            i64 to = at + row * a.out_c;
-            if (a.partial) {
-                ((A *)a.partial)[block_id_z() * a.total + to] = v;
-                continue;
-            }
-            if (DIR != CONV_WEIGHT && a.bias)
-                v += get(((const T *)a.bias)[group * a.m + row]);
-            if (DIR == CONV_MAP)
-                put_result<T>(a.end, a.out, to, v);
+            if (a.partial)
+                part[below] = sums.value(i, j);
             else
-                ((T *)a.out)[to] = put<T>(v);
+                finish<T, DIR>(a, at + below, sums.value(i, j), bias ? bias + place::down(i) : bias);
         }
     }
 }
 
-template <class T, int DIR, int SHAPE> DEVICE void conv_tiles(const conv_args &a)
+/* FEW: a kernel (or phase) of up to 32 taps. */
+template <class T, int DIR, int SHAPE, int FEW> DEVICE void conv_tiles(const conv_args &a)
 {
     typedef tile_shape<SHAPE> S;
     typedef acc<T> A;
-    const int AT_ONCE = S::TM * S::TN < 64 ? 4 : DIR == CONV_WEIGHT ? 1 : 2;
     SHARED alignas(32) A as[2][S::BK][S::BM + 4];
     SHARED alignas(32) A bs[2][S::BK][S::BN + 4];
-    SHARED conv_place steps[2][S::BK];
+    SHARED conv_place<FEW> steps[2][S::BK];
     SHARED conv_space phase;
     const conv_space &s = DIR == CONV_PHASES ? phase : a.space;
-    for (u32 t = block_id(); t < a.work; t += grid_blocks()) {
-        u32 rest = divide(t, a.m_tiles), m = (t - rest * a.m_tiles.d) * S::BM, group = divide(rest, a.n_tiles);
-        u32 n = (rest - group * a.n_tiles.d) * S::BN;
-        barrier(); /* the last tile's work is done */
-        if (DIR == CONV_PHASES) {
-            u32 next = divide(group, a.phases);
-            bring_space(a.spaces + (group - next * a.phases.d), &phase);
-            group = next;
-            barrier();
-        }
-        u32 columns = DIR == CONV_WEIGHT ? a.channels * s.taps.d : a.images * s.pixels.d;
-        u32 k_all = DIR == CONV_WEIGHT ? a.images * s.pixels.d : s.empty ? 0 : a.channels * s.taps.d;
-        if (n >= columns)
-            continue;
-        u32 k = block_id_z() * a.k_each, end = lesser(k_all, k + a.k_each), mine = thread_id();
-        A sum[S::TM][S::TN] = {};
-        bringer<T, DIR, SHAPE> in(a, s, group, m, n, columns);
-        if (mine < 2 * S::BK)
-            steps[mine / S::BK][mine % S::BK] = step_place<DIR>(a, s, k + mine, end);
+    u32 t = block_id_y() * a.abreast + block_id();
+    if (t >= a.work)
+        return;
+    u32 rest = divide(t, a.m_tiles), m = (t - rest * a.m_tiles.d) * S::BM, group = divide(rest, a.n_tiles);
+    u32 n = (rest - group * a.n_tiles.d) * S::BN;
+    if (DIR == CONV_PHASES) {
+        u32 next = divide(group, a.phases);
+        bring_space(a.spaces + (group - next * a.phases.d), &phase);
+        group = next;
         barrier();
-        if (k < end) {
-            in.fetch(a, steps[0]);
-            in.put_down(as[0], bs[0]);
-        }
-        barrier();
-        for (u32 turn = 0; k < end; k += S::BK, turn ^= 1) {
-            bool more = k + S::BK < end;
-            if (more)
-                in.fetch(a, steps[turn ^ 1]);
-            multiply<A, S, AT_ONCE>(as[turn], bs[turn], mine / (S::BN / S::TN), mine % (S::BN / S::TN), sum);
-            if (more)
-                in.put_down(as[turn ^ 1], bs[turn ^ 1]);
-            if (mine < S::BK)
-                steps[turn][mine] = step_place<DIR>(a, s, k + 2 * S::BK + mine, end);
-            barrier();
-        }
-        store_tile<T, DIR, S>(a, s, group, m, n, columns, sum);
     }
+    u32 columns = DIR == CONV_WEIGHT ? a.channels * s.taps.d : a.images * s.pixels.d;
+    u32 k_all = DIR == CONV_WEIGHT ? a.images * s.pixels.d : s.empty ? 0 : a.channels * s.taps.d;
+    if (n >= columns)
+        return;
+    u32 k = block_id_z() * a.k_each, end = lesser(k_all, k + a.k_each), mine = thread_id();
+    tile_sums<A, S> sums;
+    bringer<T, DIR, SHAPE, FEW> in(a, s, group, m, n, columns);
+    if (mine < 2 * S::BK)
+        steps[mine / S::BK][mine % S::BK] = step_place<T, DIR, FEW>(a, s, k + mine, end);
+    barrier();
+    if (k < end) {
+        in.fetch(a, steps[0]);
+        in.put_down(as[0], bs[0]);
+    }
+    barrier();
+    for (u32 turn = 0; k < end; k += S::BK, turn ^= 1) {
+        bool more = k + S::BK < end;
+        if (more)
+            in.fetch(a, steps[turn ^ 1]);
+        sums.multiply(as[turn], bs[turn]);
+        if (more)
+            in.put_down(as[turn ^ 1], bs[turn ^ 1]);
+        if (mine < S::BK && k + 2 * S::BK < end)
+            steps[turn][mine] = step_place<T, DIR, FEW>(a, s, k + 2 * S::BK + mine, end);
+        barrier();
+    }
+    store_tile<T, DIR, S>(a, s, group, m, n, columns, sums);
 }
 
 /* Parts of k added up, always in the same order. */

@@ -63,20 +63,31 @@ template <class T> DEVICE acc<T> log_probability(const ctc_args &a, i64 b, i64 t
 
 /* ---- logits ---- */
 
-/* log(sum(e^x)) of every row: a wave each. */
+/* log(sum(e^x)) of every row: a wave each, which reads few classes once. */
 template <class T> DEVICE void ctc_log_sums(const ctc_args &a)
 {
     typedef acc<T> R;
+    const int HELD = 2;
+    bool few = a.classes <= HELD * WAVE;
     i64 rows = a.steps * a.batch;
     for (i64 row = (i64)block_id() * (256 / WAVE) + wave_id(); row < rows;
          row += (i64)grid_blocks() * (256 / WAVE)) {
         i64 t = divide((u32)row, a.by_batch);
         const T *x = (const T *)a.x + t * a.x_t + (row - t * a.batch) * a.x_b;
-        R most = smallest<R>(), sum = 0;
-        for (i64 i = lane_id(); i < a.classes; i += WAVE)
+        R most = smallest<R>(), sum = 0, held[HELD];
+        UNROLL
+        for (int h = 0; h < HELD; h++) {
+            i64 i = h * WAVE + lane_id();
+            held[h] = few && i < a.classes ? get(x[i * a.x_c]) : smallest<R>();
+            most = max_nan(most, held[h]);
+        }
+        for (i64 i = lane_id(); !few && i < a.classes; i += WAVE)
             most = max_nan(most, get(x[i * a.x_c]));
         most = wave_reduce<op_max>(most);
-        for (i64 i = lane_id(); i < a.classes; i += WAVE)
+        UNROLL
+        for (int h = 0; h < HELD; h++)
+            sum += few && h * WAVE + lane_id() < a.classes ? m_exp(held[h] - most) : (R)0;
+        for (i64 i = lane_id(); !few && i < a.classes; i += WAVE)
             sum += m_exp(get(x[i * a.x_c]) - most);
         sum = wave_reduce<op_sum>(sum);
         if (lane_id() == 0)
@@ -192,11 +203,13 @@ template <class T, int LONG> DEVICE void ctc_paths(const ctc_args &a)
 
 /* ---- the gradient ---- */
 
-/* The share of all paths that goes through state s at step t. */
-template <class T> DEVICE acc<T> share_of(const ctc_args &a, const sequence &q, i64 t, i64 s, f64 log_p)
+/* The share of all paths that goes through state s, of class `label`, at step t, whose row of x is given. */
+template <class T>
+DEVICE acc<T> share_of(const ctc_args &a, const sequence &q, i64 t, i64 s, const T *x, acc<T> log_sum, i64 label,
+                       f64 log_p)
 {
     i64 at = (q.b * a.steps + t) * a.states + s;
-    f64 emit = log_probability<T>(a, q.b, t, state_class(a, q, s)); /* it is in both */
+    f64 emit = get(x[label * a.x_c]) - log_sum; /* it is in both */
     f64 v = a.paths[0][at] + a.paths[1][at] - emit - log_p;
     return emit == -infinity<f64>() ? (acc<T>)0 : m_exp((acc<T>)v);
 }
@@ -210,19 +223,21 @@ template <class T> DEVICE void ctc_gradient(const ctc_args &a)
          row += (i64)grid_blocks() * (256 / WAVE)) {
         i64 t = divide((u32)row, a.by_batch);
         sequence q = sequence_at(a, row - t * a.batch, false);
+        const T *x = (const T *)a.x + (t * a.x_t + q.b * a.x_b);
+        R log_sum = a.log_sums ? ((const R *)a.log_sums)[row] : (R)0;
         f64 log_p = a.log_probability[q.b];
         bool possible = log_p != -infinity<f64>(), counts = t < q.steps && possible;
         R blank = 0, rest = t < q.steps && !a.zero_infinity ? infinity<R>() - infinity<R>() : (R)0;
         for (i64 s = 2 * lane_id(); counts && s < q.states; s += 2 * WAVE)
-            blank += share_of<T>(a, q, t, s, log_p);
+            blank += share_of<T>(a, q, t, s, x, log_sum, a.blank, log_p);
         blank = wave_reduce<op_sum>(blank);
         for (i64 i = lane_id(); i < a.classes; i += WAVE) {
             R v = possible ? (R)0 : rest;
             if (counts) {
                 R share = i == a.blank ? blank : (R)0;
                 for (i32 k = a.first[q.b * a.classes + i]; k; k = a.next[q.b * a.max_labels + k - 1])
-                    share += share_of<T>(a, q, t, 2 * k - 1, log_p);
-                v = m_exp(log_probability<T>(a, q.b, t, i)) - share;
+                    share += share_of<T>(a, q, t, 2 * k - 1, x, log_sum, i, log_p);
+                v = m_exp(get(x[i * a.x_c]) - log_sum) - share;
             }
             ((T *)a.dx)[row * a.classes + i] = put<T>(v);
         }

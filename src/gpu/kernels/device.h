@@ -142,7 +142,12 @@ DEVICE void device_fence() { __threadfence(); }
 DEVICE u32 atomic_next_of_all(u32 *p) { return atomicAdd(p, 1u); }
 DEVICE u32 atomic_next(u32 *p) { return atomicAdd(p, 1u); }
 #endif
+/* The same for all lanes, which lets what follows from it be scalar. */
+#ifdef WK_AMD
+DEVICE u32 wave_id() { return (u32)__builtin_amdgcn_readfirstlane((int)(thread_id() / WAVE)); }
+#else
 DEVICE u32 wave_id() { return thread_id() / WAVE; }
+#endif
 
 #ifdef WK_NVIDIA
 DEVICE u32 shared_address(const void *p) { return (u32)__cvta_generic_to_shared(p); }
@@ -166,7 +171,11 @@ DEVICE void copies_wait()
 #endif
 
 DEVICE i64 global_thread() { return (i64)block_id() * block_size() + thread_id(); }
+#ifdef WK_AMD /* no division, which grid_blocks() costs */
+DEVICE i64 global_threads() { return __builtin_amdgcn_grid_size_x(); }
+#else
 DEVICE i64 global_threads() { return (i64)grid_blocks() * block_size(); }
+#endif
 
 /* Lanes of the wave whose value has the same lowest BITS bits, of those where valid; every lane takes part. */
 template <int BITS> DEVICE u64 wave_match(u32 value, bool valid)
@@ -440,13 +449,10 @@ WK_MATH2(pow)
 #define WK_BUILTIN1(name) \
     DEVICE f32 m_##name(f32 x) { return __builtin_##name##f(x); } \
     DEVICE f64 m_##name(f64 x) { return __builtin_##name(x); }
-DEVICE f32 m_copysign(f32 x, f32 y) { return __builtin_copysignf(x, y); }
-DEVICE f64 m_copysign(f64 x, f64 y) { return __builtin_copysign(x, y); }
 DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return __builtin_fmaf(x, y, z); }
 DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return __builtin_fma(x, y, z); }
 #else
 #define WK_BUILTIN1(name) WK_MATH1(name)
-WK_MATH2(copysign)
 DEVICE f32 m_fma(f32 x, f32 y, f32 z) { return fmaf(x, y, z); }
 DEVICE f64 m_fma(f64 x, f64 y, f64 z) { return fma(x, y, z); }
 #endif
@@ -538,7 +544,26 @@ template <class R> DEVICE R m_sigmoid(R x)
     R e = m_exp(-m_fabs(x)), s = m_recip(1 + e);
     return x < 0 ? e * s : s;
 }
-template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p(m_exp(-m_fabs(x))); }
+/* log(1 + x) for x from 0 to 1, as 2 atanh(x / (2 + x)). */
+DEVICE f64 m_log1p_unit(f64 x) { return m_log1p(x); }
+DEVICE f32 m_log1p_unit(f32 x)
+{
+    f32 s = x * m_recip(2 + x), z = s * s;
+    f32 p = m_fma(m_fma(m_fma(0.281783342f, z, 0.279606014f), z, 0.400249094f), z, 0.66666317f);
+    return s * m_fma(p, z, 2.0f);
+}
+/* e^x - 1 for x up to 0: 2^n (e^r - 1) + 2^n - 1; the sum with a large number rounds x / log(2) to n, its last bits. */
+DEVICE f64 m_expm1_below(f64 x) { return m_expm1(x); }
+DEVICE f32 m_expm1_below(f32 x)
+{
+    x = max_number(x, -20.0f); /* -1 from here on */
+    f32 large = 12582912.0f, sum = m_fma(x, 1.44269504f, large), n = sum - large;
+    f32 r = m_fma(n, -1.42860677e-6f, m_fma(n, -0.693145752f, x));
+    f32 p = m_fma(m_fma(m_fma(0.00139012863f, r, 0.00836314447f), r, 0.0416668542f), r, 0.166665778f);
+    f32 power = bit_cast<f32>((bit_cast<u32>(sum) << 23) + 0x3F800000u);
+    return m_fma(m_fma(r * r, m_fma(p, r, 0.5f), r), power, power - 1);
+}
+template <class R> DEVICE R m_softplus(R x) { return greater(x, (R)0) + m_log1p_unit(m_exp(-m_fabs(x))); }
 
 /* ---- blocks that share a result ---- */
 

@@ -4,6 +4,9 @@
 
 #include "types.h"
 
+/* Columns and rows of a tile in shared memory, with those around it that its windows see; half the rows in f64. */
+enum { LRN_COLS = 32, LRN_ROWS = 128, LRN_MOST_ROLLED = 7 };
+
 /* Units of rows x cols elements, windows lying down the rows: the channels of a sample, or the rows of a plane, where
  * the windows were summed across the columns before. */
 typedef struct {
@@ -16,6 +19,7 @@ typedef struct {
     wk_divisor by_rows, by_cols;
     i64 strip, strips; /* rolling: rows a thread goes down; of those in a unit */
     wk_divisor by_strips;
+    u32 tiles; /* in shared memory: of LRN_COLS columns, in all units; by_cols divides by those of a unit */
     double alpha, beta, k;
 } lrn_args;
 

@@ -155,3 +155,108 @@ template <class T, int VEC, int SIZE, int ROOTS> DEVICE void lrn_roll(const lrn_
         }
     }
 }
+
+/* ---- all rows of a few columns in shared memory ---- */
+
+/* A tile's place: this thread's column, and the rows part, part + PARTS, .. that it works on. */
+struct tile_place {
+    static const u32 PARTS = 256 / LRN_COLS;
+    u32 col, part;
+    i64 at; /* of the column's first element */
+    bool there;
+
+    MEMBER tile_place(const lrn_args &a, u32 tile)
+    {
+        u32 unit = divide(tile, a.by_cols), first = (tile - unit * a.by_cols.d) * LRN_COLS;
+        col = thread_id() % LRN_COLS;
+        part = thread_id() / LRN_COLS;
+        there = first + col < a.cols;
+        at = unit * a.rows * a.cols + (there ? first + col : 0);
+    }
+};
+
+/* Sums of SIZE rows from each on; what lies around the rows is zero. */
+template <class R, int SIZE> struct tile_rows {
+    static const int MOST = sizeof(R) == 8 ? LRN_ROWS / 2 : LRN_ROWS;
+    R v[MOST + LRN_MOST_ROLLED - 1][LRN_COLS];
+
+    /* Zeros before the rows and behind them. */
+    MEMBER void surround(const tile_place &p, i32 rows, int before)
+    {
+        int zero = (int)p.part;
+        if (zero < SIZE - 1)
+            v[zero < before ? zero : zero + rows][p.col] = 0;
+    }
+    template <int SQUARES> MEMBER R sum(u32 col, u32 row) const
+    {
+        R s = 0;
+        UNROLL
+        for (int j = 0; j < SIZE; j++) {
+            R x = v[row + j][col];
+            s += SQUARES ? x * x : x;
+        }
+        return s;
+    }
+};
+
+/* x into the tile, with BEFORE zeros above it. */
+template <class T, int SIZE>
+DEVICE void bring_rows(const lrn_args &a, const tile_place &p, tile_rows<acc<T>, SIZE> &x)
+{
+    const int BEFORE = SIZE / 2;
+    const T *from = (const T *)a.x + (p.at + p.part * a.cols);
+    i64 step = tile_place::PARTS * a.cols;
+    x.surround(p, (i32)a.rows, BEFORE);
+    for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, from += step)
+        x.v[r + BEFORE][p.col] = p.there ? get(*from) : 0;
+    barrier();
+}
+
+/* y for windows of SIZE down the rows. */
+template <class T, int SIZE, int ROOTS> DEVICE void lrn_tile(const lrn_args &a)
+{
+    typedef acc<T> R;
+    SHARED tile_rows<R, SIZE> x;
+    for (u32 tile = block_id(); tile < a.tiles; tile += grid_blocks()) {
+        tile_place p(a, tile);
+        bring_rows<T, SIZE>(a, p, x);
+        T *y = (T *)a.out + (p.at + p.part * a.cols);
+        for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, y += tile_place::PARTS * a.cols) {
+            R d = (R)a.k + (R)a.alpha * x.template sum<1>(p.col, r);
+            R v = x.v[r + SIZE / 2][p.col] * (ROOTS ? inverse_roots(d) : inverse_power(d, (R)a.beta));
+            if (p.there)
+                *y = put<T>(v);
+        }
+        barrier();
+    }
+}
+
+/* The gradient, in one pass: the terms of the second sum lie in shared memory beside x. */
+template <class T, int SIZE, int ROOTS> DEVICE void lrn_tile_grad(const lrn_args &a)
+{
+    typedef acc<T> R;
+    const int BEFORE = SIZE / 2, AFTER = SIZE - 1 - BEFORE;
+    SHARED tile_rows<R, SIZE> x, terms;
+    for (u32 tile = block_id(); tile < a.tiles; tile += grid_blocks()) {
+        tile_place p(a, tile);
+        bring_rows<T, SIZE>(a, p, x);
+        i64 at = p.at + p.part * a.cols, step = tile_place::PARTS * a.cols;
+        const T *y = (const T *)a.y + at, *dy = (const T *)a.dy + at;
+        terms.surround(p, (i32)a.rows, AFTER); /* the windows as their elements see them */
+        for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, y += step, dy += step) {
+            R d = (R)a.k + (R)a.alpha * x.template sum<1>(p.col, r);
+            terms.v[r + AFTER][p.col] = p.there ? get(*y) * get(*dy) / d : 0;
+        }
+        barrier();
+        T *dx = (T *)a.out + at;
+        dy = (const T *)a.dy + at;
+        for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, dx += step, dy += step) {
+            R d = (R)a.k + (R)a.alpha * x.template sum<1>(p.col, r);
+            R power = ROOTS ? inverse_roots(d) : inverse_power(d, (R)a.beta);
+            R rest = (R)(2 * a.alpha * a.beta) * x.v[r + BEFORE][p.col] * terms.template sum<0>(p.col, r);
+            if (p.there)
+                *dx = put<T>(get(*dy) * power - rest);
+        }
+        barrier();
+    }
+}

@@ -15,7 +15,7 @@ template <class R> struct numbers {
 template <> MEMBER numbers<i64>::numbers(const map_args &m) : a(m.n[0]), b(m.n[1]), c(m.n[2]), report(&m.report) {}
 
 /* N elements of an input, and one value in the place of N. */
-template <class T, int N> DEVICE void fetch(const void *p, i64 at, bool same, T *x)
+template <class T, int N> DEVICE void fetch(const void *p, u32 at, bool same, T *x)
 {
     pack<T, N> v;
     if (same) {
@@ -31,15 +31,16 @@ template <class T, int N> DEVICE void fetch(const void *p, i64 at, bool same, T 
         x[i] = v.v[i];
 }
 
+/* VEC elements of the output from number first + mine on. */
 template <class F, class TO, class T0, class T1, class T2, int INPUTS, int VEC>
-DEVICE void compute(const map_args &a, i64 at, const T0 *x0, const T1 *x1, const T2 *x2)
+DEVICE void compute(const map_args &a, i64 first, u32 mine, const T0 *x0, const T1 *x1, const T2 *x2)
 {
     numbers<typename F::template real<T0, T1>> p(a);
     pack<TO, VEC> y;
     UNROLL
     for (int i = 0; i < VEC; i++) {
         if constexpr (INPUTS == 0)
-            y.v[i] = put<TO>(F::run(at + i, p));
+            y.v[i] = put<TO>(F::run(first + mine + i, p));
         else if constexpr (INPUTS == 1)
             y.v[i] = put<TO>(F::run(get(x0[i]), p));
         else if constexpr (INPUTS == 2)
@@ -47,25 +48,30 @@ DEVICE void compute(const map_args &a, i64 at, const T0 *x0, const T1 *x1, const
         else
             y.v[i] = put<TO>(F::run(get(x0[i]), get(x1[i]), get(x2[i]), p));
     }
-    store<VEC>((TO *)a.out + at, y);
+    store<VEC>((TO *)a.out + first + mine, y);
 }
 
-/* Every input packed, or one element. */
+/* Every input packed, or one element. Where the block begins is kept apart from the thread's place in it, and there is no
+ * loop: addresses are then a base that the block shares and an offset of 32 bits. */
 template <class F, class TO, class T0, class T1, class T2, int INPUTS, int VEC>
 DEVICE void map_packed(const map_args &a)
 {
-    for (i64 at = global_thread() * VEC; at < a.count; at += global_threads() * VEC) {
-        T0 x0[VEC];
-        T1 x1[VEC];
-        T2 x2[VEC];
-        if constexpr (INPUTS > 0)
-            fetch<T0, VEC>(a.in[0], at, a.constant[0], x0);
-        if constexpr (INPUTS > 1)
-            fetch<T1, VEC>(a.in[1], at, a.constant[1], x1);
-        if constexpr (INPUTS > 2)
-            fetch<T2, VEC>(a.in[2], at, a.constant[2], x2);
-        compute<F, TO, T0, T1, T2, INPUTS, VEC>(a, at, x0, x1, x2);
+    i64 first = (i64)block_id() * (block_size() * VEC);
+    u32 mine = thread_id() * VEC;
+    if (mine >= a.count - first)
+        return;
+    T0 x0[VEC];
+    T1 x1[VEC];
+    T2 x2[VEC];
+    if constexpr (INPUTS == 1) /* never one element for all */
+        fetch<T0, VEC>((const T0 *)a.in[0] + first, mine, false, x0);
+    if constexpr (INPUTS > 1) {
+        fetch<T0, VEC>((const T0 *)a.in[0] + (a.constant[0] ? 0 : first), mine, a.constant[0], x0);
+        fetch<T1, VEC>((const T1 *)a.in[1] + (a.constant[1] ? 0 : first), mine, a.constant[1], x1);
     }
+    if constexpr (INPUTS > 2)
+        fetch<T2, VEC>((const T2 *)a.in[2] + (a.constant[2] ? 0 : first), mine, a.constant[2], x2);
+    compute<F, TO, T0, T1, T2, INPUTS, VEC>(a, first, mine, x0, x1, x2);
 }
 
 /* Where element `at` of the output lies in each input. */
@@ -111,7 +117,7 @@ DEVICE void map_strided(const map_args &a)
             fetch<T1, VEC>((const T1 *)a.in[1] + where[1], 0, VEC > 1 && a.stride[1][0] == 0, x1);
         if constexpr (INPUTS > 2)
             fetch<T2, VEC>((const T2 *)a.in[2] + where[2], 0, VEC > 1 && a.stride[2][0] == 0, x2);
-        compute<F, TO, T0, T1, T2, INPUTS, VEC>(a, at, x0, x1, x2);
+        compute<F, TO, T0, T1, T2, INPUTS, VEC>(a, at, 0, x0, x1, x2);
     }
 }
 

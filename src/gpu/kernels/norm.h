@@ -51,6 +51,19 @@ typedef struct {
     i32 ends;
     double slope, lo, hi;
 } norm_planes_args;
+/* Weights and biases of elements: read one by one; absent; or of rows, read as many at a time as x. */
+enum { WK_WEIGHTS_SINGLY, WK_WEIGHTS_NONE, WK_WEIGHTS_PACKED };
+
+/* The gradient of batch norm where registers of a block hold a channel, up to so many packs a thread. */
+enum { NORM_HELD = 4 };
+typedef struct {
+    const void *x, *dy, *mean, *invstd, *weight; /* packed; weight may be NULL */
+    void *dx, *dweight, *dbias;                  /* NULL: not wanted */
+    i64 channels, inner;
+    double count;
+    u32 packs;           /* of a channel */
+    wk_divisor by_plane; /* packs of a plane */
+} norm_channel_args;
 
 /* Sums of [rows, columns] down the columns. */
 typedef struct {

@@ -252,6 +252,49 @@ template <class T> DEVICE void norm_finish_batch_grad(const norm_finish_args &a)
     }
 }
 
+/* All of that for a channel that the block's registers hold. */
+template <class T, int VEC> DEVICE void norm_channel_grad(const norm_channel_args &a)
+{
+    typedef acc<T> R;
+    SHARED f64 room[256 / WAVE];
+    i64 c = block_id();
+    R mean = ((const R *)a.mean)[c], t = 0, u = 0;
+    f64 invstd = ((const R *)a.invstd)[c], slope = value_or<R>(a.weight, c, 1) * invstd;
+    pack<T, VEC> xs[NORM_HELD], ds[NORM_HELD];
+    i64 at[NORM_HELD];
+    UNROLL
+    for (int p = 0; p < NORM_HELD; p++) {
+        u32 i = p * 256 + thread_id(), plane = divide(i, a.by_plane);
+        at[p] = (plane * a.channels + c) * a.inner + (i - plane * a.by_plane.d) * VEC;
+        xs[p] = ds[p] = {};
+        if (i < a.packs) {
+            xs[p] = load<VEC>((const T *)a.x + at[p]);
+            ds[p] = load<VEC>((const T *)a.dy + at[p]);
+        }
+    }
+    UNROLL
+    for (int k = 0; k < NORM_HELD * VEC; k++) {
+        R dy = get(ds[k / VEC].v[k % VEC]);
+        t += dy;
+        u += dy * (get(xs[k / VEC].v[k % VEC]) - mean);
+    }
+    f64 sum = block_reduce<op_sum, 256>((f64)t, room), dot = block_reduce<op_sum, 256>((f64)u, room);
+    if (thread_id() == 0) {
+        give<R>(a.dweight, c, dot * invstd);
+        give<R>(a.dbias, c, sum);
+    }
+    R scale = (R)(-slope * invstd * invstd * dot / a.count), shift = (R)(-slope * sum / a.count);
+    UNROLL
+    for (int p = 0; p < NORM_HELD && a.dx; p++) {
+        pack<T, VEC> dx;
+        UNROLL
+        for (int e = 0; e < VEC; e++)
+            dx.v[e] = put<T>((get(xs[p].v[e]) - mean) * scale + shift + (R)slope * get(ds[p].v[e]));
+        if (p * 256 + thread_id() < a.packs)
+            store<VEC>((T *)a.dx + at[p], dx);
+    }
+}
+
 /* A row's origin, mean and scale. */
 template <class T> DEVICE void row_numbers(const norm_finish_args &a, i64 row, f64 *origin, f64 *mean, f64 *scale)
 {
@@ -343,6 +386,12 @@ template <class R> struct plane_numbers {
     R mean, scale, shift, slope;
 };
 
+template <class R> DEVICE plane_numbers<R> kept_numbers(const norm_planes_args &a, i64 c)
+{
+    pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
+    return {v.v[0], v.v[1], v.v[2], v.v[3]};
+}
+
 template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a, i64 c)
 {
     if (a.var) {
@@ -350,8 +399,7 @@ template <class R> DEVICE plane_numbers<R> numbers_of(const norm_planes_args &a,
         return {((const R *)a.mean)[c], a.scale ? ((const R *)a.scale)[c] * invstd : invstd,
                 a.shift ? ((const R *)a.shift)[c] : (R)0, 1};
     }
-    pack<R, 4> v = load<4>((const R *)a.numbers + 4 * c);
-    return {v.v[0], v.v[1], v.v[2], v.v[3]};
+    return kept_numbers<R>(a, c);
 }
 
 /* Where a tile of elements starts: whose numbers are the plane's, and the place in it. */
@@ -365,7 +413,13 @@ struct tile_start {
         if (!a.by_rows)
             plane -= quotient(plane, a.channels, a.by_channels) * a.channels;
     }
-    /* The same of element `off` of the tile. */
+    /* The same of element `off` of the tile; and of rows, of which and of whose elements are fewer than 2^30. */
+    MEMBER u32 row_at(const norm_planes_args &a, int off, u32 *place_there) const
+    {
+        u32 at = (u32)place + off, q = divide(at, a.by_inner);
+        *place_there = at - q * a.by_inner.d;
+        return (u32)plane + q;
+    }
     MEMBER i64 plane_at(const norm_planes_args &a, int off, i64 *place_there) const
     {
         if (a.small) {
@@ -379,25 +433,46 @@ struct tile_start {
     }
 };
 
-/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. PLAIN: a pack is
- * of one plane, and its elements have no weights of their own. By given statistics the slope is 1: dy is a residual. */
-template <class T, int VEC, int GRAD, int PLAIN>
+/* On AMD the numbers are loaded once for those packs of a thread that follow each other in a plane; elsewhere such loads are
+ * cheaper than a branch between them. */
+#ifdef WK_AMD
+enum { KEEP = 1 };
+#else
+enum { KEEP = 0 };
+#endif
+template <class R> struct held_numbers {
+    plane_numbers<R> m;
+    i64 plane;
+    MEMBER held_numbers() : plane(-1) {}
+    MEMBER void of(const norm_planes_args &a, i64 c)
+    {
+        if (!KEEP || c != plane)
+            m = numbers_of<R>(a, c);
+        plane = c;
+    }
+};
+
+/* y = ((x - mean) scale + shift) weight + bias; GRAD: dx = (x - mean) scale + shift + slope weight dy. WEIGHTS: how
+ * elements come to weights of their own, if at all; unless they come singly, a pack is of one plane. By given statistics
+ * the slope is 1: dy is a residual. */
+template <class T, int VEC, int GRAD, int WEIGHTS>
 DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
-                               const pack<T, VEC> &dy)
+                               const pack<T, VEC> &dy, held_numbers<acc<T>> &kept)
 {
     typedef acc<T> R;
     pack<T, VEC> y;
     i64 place;
-    plane_numbers<R> m = numbers_of<R>(a, start.plane_at(a, off, &place));
+    kept.of(a, start.plane_at(a, off, &place));
     UNROLL
     for (int e = 0; e < VEC; e++) {
-        if (!PLAIN && e)
-            m = numbers_of<R>(a, start.plane_at(a, off + e, &place));
+        if (WEIGHTS == WK_WEIGHTS_SINGLY && e)
+            kept.of(a, start.plane_at(a, off + e, &place));
+        const plane_numbers<R> &m = kept.m;
         R v = (get(x.v[e]) - m.mean) * m.scale + m.shift;
-        R w = !PLAIN && a.weight ? get(((const T *)a.weight)[place]) : (R)1;
+        R w = WEIGHTS == WK_WEIGHTS_SINGLY && a.weight ? get(((const T *)a.weight)[place]) : (R)1;
         if (GRAD)
             v += m.slope * w * get(dy.v[e]);
-        else if (!PLAIN)
+        else if (WEIGHTS == WK_WEIGHTS_SINGLY)
             v = v * w + (a.bias ? get(((const T *)a.bias)[place]) : (R)0);
         if (a.ends) {
             v = v < 0 ? v * (R)a.slope : v;
@@ -408,9 +483,38 @@ DEVICE pack<T, VEC> apply_pack(const norm_planes_args &a, const tile_start &star
     return y;
 }
 
-template <class T, int VEC, int GRAD, int PLAIN> DEVICE void norm_apply(const norm_planes_args &a)
+/* The same of rows whose weights are read as packs. */
+template <class T, int VEC, int GRAD>
+DEVICE pack<T, VEC> apply_row_pack(const norm_planes_args &a, const tile_start &start, int off, const pack<T, VEC> &x,
+                                   const pack<T, VEC> &dy)
 {
-    const int PACKS = 4, TILE = 256 * VEC * PACKS;
+    typedef acc<T> R;
+    pack<T, VEC> y, w = {}, b = {};
+    u32 place;
+    plane_numbers<R> m = kept_numbers<R>(a, start.row_at(a, off, &place));
+    if (a.weight)
+        w = load<VEC>((const T *)a.weight + place);
+    if (a.bias)
+        b = load<VEC>((const T *)a.bias + place);
+    UNROLL
+    for (int e = 0; e < VEC; e++) {
+        R v = (get(x.v[e]) - m.mean) * m.scale + m.shift, factor = a.weight ? get(w.v[e]) : (R)1;
+        y.v[e] = put<T>(GRAD ? v + m.slope * factor * get(dy.v[e]) : v * factor + get(b.v[e]));
+    }
+    return y;
+}
+
+/* Number p of a thread's packs: a wave's follow each other where the numbers are kept, else a block's. */
+enum { PACKS = 4 };
+DEVICE int pack_of(int p)
+{
+    u32 wave = thread_id() / WAVE, lane = thread_id() % WAVE;
+    return (int)(KEEP ? (wave * PACKS + p) * WAVE + lane : p * 256 + thread_id());
+}
+
+template <class T, int VEC, int GRAD, int WEIGHTS> DEVICE void norm_apply(const norm_planes_args &a)
+{
+    const int TILE = 256 * VEC * PACKS;
     i64 tiles = (a.count + TILE - 1) / TILE;
     for (i64 t = block_id(); t < tiles; t += grid_blocks()) {
         i64 base = (tiles - 1 - t) * TILE; /* from the end, which caches have from the pass before */
@@ -419,17 +523,22 @@ template <class T, int VEC, int GRAD, int PLAIN> DEVICE void norm_apply(const no
         pack<T, VEC> xs[PACKS], ds[PACKS];
         UNROLL
         for (int p = 0; p < PACKS; p++) {
-            int off = (int)(p * 256 + thread_id()) * VEC, at = off < left ? off : 0;
+            int off = pack_of(p) * VEC, at = off < left ? off : 0;
             xs[p] = load<VEC>(x + at);
             if (GRAD)
                 ds[p] = load<VEC>(dy + at);
         }
         tile_start start(a, base);
+        held_numbers<acc<T>> kept;
         UNROLL
         for (int p = 0; p < PACKS; p++) {
-            int off = (int)(p * 256 + thread_id()) * VEC;
-            if (off < left)
-                store<VEC>((T *)a.y + base + off, apply_pack<T, VEC, GRAD, PLAIN>(a, start, off, xs[p], ds[p]));
+            int off = pack_of(p) * VEC;
+            if (off >= left)
+                continue;
+            if constexpr (WEIGHTS == WK_WEIGHTS_PACKED)
+                store<VEC>((T *)a.y + base + off, apply_row_pack<T, VEC, GRAD>(a, start, off, xs[p], ds[p]));
+            else
+                store<VEC>((T *)a.y + base + off, apply_pack<T, VEC, GRAD, WEIGHTS>(a, start, off, xs[p], ds[p], kept));
         }
     }
 }

@@ -77,23 +77,36 @@ template <class P, class M, class V, int VEC> DEVICE void optim_adamw(const opti
 
 /* ---- lists ---- */
 
-/* The tensor that a chunk is of. Every place of the list is looked at: what is indexed at run time would be copied to
- * memory first. */
+/* Tensor k of the list. */
+DEVICE void take_step(const optim_list_args &a, int k, optim_args *one, i64 *first)
+{
+    *first = a.first[k];
+    one->count = a.count[k];
+    one->param = one->new_param = a.param[k];
+    one->grad = a.grad[k];
+    one->m = one->new_m = a.m[k];
+    one->v = one->new_v = a.v[k];
+}
+
+/* The tensor that a chunk is of. On NVIDIA every place of the list is looked at: what is indexed at run time would be copied to
+ * memory first. On AMD the list is in memory, and all of it at once would need more registers than there are. */
 DEVICE optim_args find_step(const optim_list_args &a, i64 chunk, i64 *start)
 {
     optim_args one = a.step;
     i64 first = 0;
+#ifdef WK_AMD
+    int k = 0;
+    ROLLED
+    while (k + 1 < WK_STEPS && chunk >= a.first[k + 1])
+        k++;
+    take_step(a, k, &one, &first);
+#else
     UNROLL
     for (int k = 0; k < WK_STEPS; k++) {
-        if (chunk < a.first[k])
-            continue;
-        first = a.first[k];
-        one.count = a.count[k];
-        one.param = one.new_param = a.param[k];
-        one.grad = a.grad[k];
-        one.m = one.new_m = a.m[k];
-        one.v = one.new_v = a.v[k];
+        if (chunk >= a.first[k])
+            take_step(a, k, &one, &first);
     }
+#endif
     *start = (chunk - first) * WK_STEP_CHUNK;
     return one;
 }

@@ -18,6 +18,7 @@ typedef struct {
     plane_walk walk; /* items: strips down a column, or windows */
     wk_divisor kernel_w;
     i32 exclude_pad, whole; /* whole: in every mean all elements of the window count */
+    double share;           /* of an element in the mean of a whole window */
     i32 first_nan;          /* of several NaN the first is the largest; else the last */
     i32 *astray;            /* set when an index is not in its window; NULL: they all are */
     wk_report report;

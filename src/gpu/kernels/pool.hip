@@ -63,10 +63,12 @@ template <class T, int MAX>
 DEVICE void store_result(const pool_args &a, u32 plane, i32 oh, i32 ow, const fold<acc<T>, MAX> &f)
 {
     acc<T> v = f.value;
-    i64 at = ((a.walk.first + plane) * a.h.out + oh) * a.w.out + ow;
-    if (!MAX)
-        v /= (acc<T>)(a.whole ? (i64)a.h.kernel * a.w.kernel
-                              : (i64)counted(a.h, oh, a.exclude_pad) * counted(a.w, ow, a.exclude_pad));
+    u32 size = (u32)(a.h.out * a.w.out); /* of a plane */
+    i64 at = a.walk.first * size + ((u64)plane * size + (u32)(oh * a.w.out + ow));
+    if (!MAX && a.whole)
+        v *= (acc<T>)a.share;
+    else if (!MAX)
+        v /= (acc<T>)counted(a.h, oh, a.exclude_pad) * (acc<T>)counted(a.w, ow, a.exclude_pad);
     if (a.y.p)
         ((T *)a.y.p)[at] = put<T>(v);
     if (MAX == 1 && a.indices.p)

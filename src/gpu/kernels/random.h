@@ -7,7 +7,7 @@
 typedef struct {
     const void *x;  /* dropout: packed */
     const u8 *keep; /* dropout's gradient: the mask, packed; or NULL */
-    void *y;        /* packed */
+    void *y;        /* packed; dropout: NULL: the mask alone is wanted */
     u8 *mask;       /* dropout: NULL: not wanted */
     i64 count;
     u64 seed, offset, threshold;

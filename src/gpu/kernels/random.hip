@@ -200,12 +200,14 @@ template <class T> DEVICE void random_dropout(const random_args &a)
 {
     EACH_FOUR(at)
     {
-        pack<T, 4> x = load_some(a, (const T *)a.x, at), y;
         pack<u8, 4> keep = keep_four(a, at);
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            y.v[i] = put<T>(keep.v[i] ? get(x.v[i]) * (acc<T>)a.b : (acc<T>)0);
-        store_some(a, (T *)a.y, at, y);
+        if (a.y) {
+            pack<T, 4> x = load_some(a, (const T *)a.x, at), y;
+            UNROLL
+            for (int i = 0; i < 4; i++)
+                y.v[i] = put<T>(keep.v[i] ? get(x.v[i]) * (acc<T>)a.b : (acc<T>)0);
+            store_some(a, (T *)a.y, at, y);
+        }
         if (a.mask)
             store_some(a, a.mask, at, keep);
     }

@@ -36,10 +36,12 @@ DEVICE i64 affine_of(i64 x, i64 a, i64 b) { return (i64)((u64)x * (u64)a + (u64)
 
 template <class R> DEVICE R sign_of(R x) { return (R)(x > 0) - (R)(x < 0); }
 
+/* The sign is asked for by comparing: where x was f16, ROCm's compiler takes the sign bit, for gfx11, from the other half
+ * of a register. */
 template <class R> DEVICE R round_of(R x)
 {
     R t = m_trunc(x);
-    return m_fabs(x - t) >= (R)0.5 ? t + m_copysign((R)1, x) : t;
+    return m_fabs(x - t) >= (R)0.5 ? t + (x < 0 ? (R)-1 : (R)1) : t;
 }
 
 /* 1 - tanh(x)^2 without the difference, which loses everything for large x. */
@@ -124,7 +126,7 @@ MAP(relu6, x<0 ? 0 : x> 6 ? 6 : x)
 GRAD(relu6, x > 0 && x < 6 ? dy : 0)
 MAP(leaky_relu, x < 0 ? a * x : x)
 GRAD(leaky_relu, x > 0 ? dy : a * dy)
-MAP(elu, x > 0 ? x : a * m_expm1(x))
+MAP(elu, act_elu(x, a))
 GRAD(elu, x > 0 ? dy : dy * a * m_exp(x))
 MAP(clamp, x<a ? a : x> b ? b : x)
 /* Nothing at the ends themselves, as PyTorch has it; an open end has none. */

@@ -1,0 +1,62 @@
+/* large.c: results too large for the cache, which are written past it: the same bits as from the rows a few at a time. */
+#include "core/dtype.h"
+#include "core/tensor.h"
+#include "test.h"
+#include "wick/wick.h"
+
+enum { COLUMNS = 1031, ROWS = 100, BYTES = 25 << 20, OPS = 6 };
+
+static wk_expr *expression;
+
+static wk_tensor *run(int op, const wk_tensor *a, const wk_tensor *b, const wk_tensor *bias)
+{
+    switch (op) {
+    case 0: return wk_gelu(a);
+    case 1: return wk_add(a, b);
+    case 2: return wk_silu_mul(a, b);
+    case 3: return wk_bias_act(a, bias, NULL, 1, (wk_act){.kind = WK_ACT_GELU});
+    case 4: return wk_mul(a, bias);
+    default: return wk_expr_run(expression, (const wk_tensor *const[]){a, b}, 2);
+    }
+}
+
+static bool same_bits(const wk_tensor *a, const wk_tensor *b)
+{
+    return a && b && wk_count(a) == wk_count(b) &&
+           memcmp(wk_ptr(a), wk_ptr(b), (size_t)wk_count(a) * wk_bytes(a->dtype)) == 0;
+}
+
+static void check(wk_dtype dtype)
+{
+    int64_t rows = BYTES / ((int64_t)wk_bytes(dtype) * COLUMNS) + 1, shape[2] = {rows, COLUMNS},
+            columns = COLUMNS;
+    wk_tensor *a = wk_randn(wk_cpu(), dtype, 2, shape, 0, 2, 1, 0),
+              *b = wk_randn(wk_cpu(), dtype, 2, shape, 0, 2, 2, 0),
+              *bias = wk_randn(wk_cpu(), dtype, 1, &columns, 0, 2, 3, 0);
+    for (int op = 0; op < OPS; op++) {
+        wk_scope_begin();
+        wk_tensor *whole = run(op, a, b, bias);
+        CHECK(whole != NULL);
+        for (int64_t at = 0; at < rows && whole; at += ROWS) {
+            int64_t n = rows - at < ROWS ? rows - at : ROWS;
+            wk_scope_begin();
+            wk_tensor *part = run(op, wk_narrow(a, 0, at, n), wk_narrow(b, 0, at, n), bias);
+            test_check(same_bits(part, wk_narrow(whole, 0, at, n)), __FILE__, __LINE__,
+                       "op %d, %s: other bits from row %d on", op, wk_dtype_name(dtype), (int)at);
+            wk_scope_end();
+        }
+        wk_scope_end();
+    }
+}
+
+int main(void)
+{
+    wk_scope_begin();
+    expression = wk_expr_compile("gelu(a*b + a)*b");
+    check(WK_F32);
+    check(WK_BF16);
+    check(WK_F64);
+    wk_expr_drop(expression);
+    wk_scope_end();
+    return test_end();
+}
