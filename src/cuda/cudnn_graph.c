@@ -192,8 +192,8 @@ cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_
 
 /* ---- engines ---- */
 
-/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
-static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *rules)
+/* The numerical notes of a configuration's engine, as bits; ~0 where they cannot be had. */
+static unsigned notes_of(cudnnBackendDescriptor_t config)
 {
     enum { MOST = 32 };
     cudnnBackendNumericalNote_t notes[MOST];
@@ -202,7 +202,7 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     unsigned set = 0;
     if (wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
         CUDNN_STATUS_SUCCESS)
-        return false;
+        return ~0u;
     bool known =
         wk_cudnn.cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                           1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
@@ -211,14 +211,21 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     for (int64_t i = 0; known && i < n && i < MOST; i++)
         set |= 1u << notes[i];
     wk_cudnn.cudnnBackendDestroyDescriptor(engine);
+    return known ? set : ~0u;
+}
+
+/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
+static bool keeps_rules(unsigned notes, const wk_cudnn_rules *rules)
+{
     unsigned never = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                      1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     if (wk_deterministic())
         never |= 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     if (rules->true_f32)
-        never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_FFT |
-                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
-    return known && !(set & never);
+        never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    if (rules->true_f32 && rules->fft == WK_CUDNN_FFT_NONE)
+        never |= 1u << CUDNN_NUMERICAL_NOTE_FFT;
+    return !(notes & never);
 }
 
 /* Adds what the heuristics of a mode name. A mode that does not know the graph adds nothing. */
@@ -244,7 +251,7 @@ static void ask(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, cudnnBackendHe
                                           found) != CUDNN_STATUS_SUCCESS)
         n = 0;
     for (int64_t i = 0; i < made; i++) {
-        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(found[i], rules))
+        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(notes_of(found[i]), rules))
             p->configs[p->n_configs++] = found[i];
         else
             wk_cudnn.cudnnBackendDestroyDescriptor(found[i]);
@@ -298,16 +305,34 @@ void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules 
         ask(p, graph, modes[m], rules);
 }
 
+/* The first one from `from` on, up to the last, that works; with transforms only, or any. */
+static bool use_one(cudnnHandle_t handle, wk_cudnn_plan *p, int from, int number, bool fft)
+{
+    for (int i = from; i < p->n_configs; i++) {
+        if ((number && i != number - 1) ||
+            (fft && !(notes_of(p->configs[i]) >> CUDNN_NUMERICAL_NOTE_FFT & 1)))
+            continue;
+        if (wk_cudnn_use(handle, p, i))
+            return true;
+    }
+    return false;
+}
+
 void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
+    if (rules->fft == WK_CUDNN_FFT_FIRST && !rules->number) {
+        wk_cudnn_list(handle, p, rules);
+        if (use_one(handle, p, 0, 0, true) || use_one(handle, p, 0, 0, false))
+            return;
+        wk_cudnn_give_up(p, "it has no engine for this call");
+        return;
+    }
     cudnnBackendDescriptor_t graph = finish_graph(handle, p);
-    int tried = 0;
-    for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
+    for (int m = 0, tried = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
         ask(p, graph, modes[m], rules);
-        for (; tried < p->n_configs; tried++) {
-            if ((!rules->number || tried == rules->number - 1) && wk_cudnn_use(handle, p, tried))
-                return;
-        }
+        if (use_one(handle, p, tried, rules->number, false))
+            return;
+        tried = p->n_configs;
     }
     wk_cudnn_give_up(p, "it has no engine for this call");
 }

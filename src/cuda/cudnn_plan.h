@@ -139,9 +139,12 @@ cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_
                                        cudnnBackendDescriptor_t y);
 
 /* The rules an engine has to keep beside being deterministic. */
+typedef enum { WK_CUDNN_FFT_NONE, WK_CUDNN_FFT_TOO, WK_CUDNN_FFT_FIRST } wk_cudnn_fft;
 typedef struct {
-    bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
-    int number;    /* the configuration to take, from 1 on; 0: the first that works */
+    bool
+        true_f32; /* no tensor cores, which would round to tf32, nor Winograd's transforms, which lose digits */
+    wk_cudnn_fft fft; /* Fourier transforms, which lose none: none, where they come, or before all others */
+    int number;       /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
 /* The graph is complete: asks for configurations, all there are. */
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
