@@ -1,8 +1,12 @@
 /* cudnn_attention_grad.c: gradients of attention by cuDNN, again as a graph: scores and weights are made once more, and
- * five products go with them. The keys' blocks add to the gradient of the queries in any order, so that its bits differ
- * from run to run: only where the user does without that. */
+ * five products go with them. Each of two ways to the gradient of the queries has a price. Where the gradient of the
+ * scores is kept in memory, it is a product over all keys; a few heads at a time, that memory is bounded. Where it is
+ * not, blocks of keys add to the gradient in any order, and its bits differ from run to run: only where the user does
+ * without that. */
 #include "cudnn_attention.h"
+#include "ops/unary.h"
 #include "wick/index.h"
+#include "wick/ops.h"
 
 static cudnnBackendDescriptor_t step(wk_cudnn_plan *p, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
@@ -41,26 +45,26 @@ static cudnnBackendDescriptor_t weights_of(wk_cudnn_plan *p, const wk_cudnn_atte
     return step(p, CUDNN_POINTWISE_EXP, x, NULL, wk_cudnn_between(p, f32, 4, all));
 }
 
-/* x^T . rows into dk or dv; where several heads share a key's, their sum. */
+/* x^T . rows into dk or dv, in f32 where w says so. */
 static void add_key_gradient(wk_cudnn_plan *p, const wk_cudnn_attention *w, int id,
                              cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t rows)
 {
     const cudnnDataType_t type = wk_cudnn_dtype(w->dtype);
-    int64_t turned[] = {w->b, w->hq, w->t, w->s};
-    int64_t strides[] = {w->hq * w->s * w->t, w->s * w->t, 1, w->t};
-    int64_t each[] = {w->b, w->hq, w->t, id == WK_ATTN_DK ? w->d : w->dv};
+    const int64_t turned[] = {w->b, w->hq, w->t, w->s},
+                  strides[] = {w->hq * w->s * w->t, w->s * w->t, 1, w->t};
+    const int64_t shape[] = {w->b, w->hk, w->t, id == WK_ATTN_DK ? w->d : w->dv};
     wk_cudnn_tensor t = {
         .type = type, .rank = 4, .shape = turned, .strides = strides, .flags = WK_CUDNN_VIRTUAL};
+    wk_cudnn_tensor y = {.id = id,
+                         .type = w->wide_keys ? CUDNN_DATA_FLOAT : type,
+                         .rank = 4,
+                         .shape = shape,
+                         .strides = w->strides[id]};
     cudnnBackendDescriptor_t xt = wk_cudnn_turn(p, x, wk_cudnn_tensor_of(p, &t));
-    cudnnBackendDescriptor_t y = wk_cudnn_attention_map(p, w, id, false);
-    if (w->hq == w->hk)
-        wk_cudnn_product(p, xt, rows, y);
-    else
-        wk_cudnn_reduce(p, CUDNN_REDUCE_TENSOR_ADD,
-                        wk_cudnn_product(p, xt, rows, wk_cudnn_between(p, type, 4, each)), y);
+    wk_cudnn_product(p, xt, rows, wk_cudnn_tensor_of(p, &y));
 }
 
-/* x . k into dq, by way of a sum in f32. */
+/* x . k into dq; where blocks of keys add to it, by way of a sum in f32. */
 static void add_query_gradient(wk_cudnn_plan *p, const wk_cudnn_attention *w, cudnnBackendDescriptor_t x,
                                cudnnBackendDescriptor_t kt)
 {
@@ -72,8 +76,11 @@ static void add_query_gradient(wk_cudnn_plan *p, const wk_cudnn_attention *w, cu
                             .flags = WK_CUDNN_VIRTUAL};
     wk_cudnn_tensor sum = {.id = WK_ATTN_DQ_SUM, .type = CUDNN_DATA_FLOAT, .rank = 4, .shape = sums};
     cudnnBackendDescriptor_t k = wk_cudnn_turn(p, kt, wk_cudnn_tensor_of(p, &rows));
-    cudnnBackendDescriptor_t y = wk_cudnn_product(p, x, k, wk_cudnn_tensor_of(p, &sum));
-    step(p, CUDNN_POINTWISE_IDENTITY, y, NULL, wk_cudnn_attention_map(p, w, WK_ATTN_DQ, false));
+    cudnnBackendDescriptor_t dq = wk_cudnn_attention_map(p, w, WK_ATTN_DQ, false);
+    if (w->any_order)
+        step(p, CUDNN_POINTWISE_IDENTITY, wk_cudnn_product(p, x, k, wk_cudnn_tensor_of(p, &sum)), NULL, dq);
+    else
+        wk_cudnn_product(p, x, k, dq);
 }
 
 static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
@@ -102,13 +109,25 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 
 enum { MASK = 6, SUMS_ITSELF = 90600, ODD_KEYS = 91600 }; /* from which cuDNN on */
 
+/* The bytes of one head's scores, as the graph keeps them. */
+static double head_bytes(const wk_call *c)
+{
+    int64_t s = (c->in[0]->shape[2] + 63) / 64 * 64, t = (c->in[1]->shape[2] + 127) / 128 * 128;
+    return (double)s * (double)t * (double)wk_bytes(c->dtype);
+}
+
+/* So many heads fit into the workspace, beside a little. */
+static int64_t heads_at_once(const wk_call *c)
+{
+    double heads = ((double)wk_workspace_most() - (1 << 16)) / head_bytes(c);
+    return heads > INT32_MAX ? INT32_MAX : (int64_t)heads;
+}
+
 const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
 {
     const char *why = wk_cudnn_attention_refuse(c, MASK);
     if (why)
         return why;
-    if (wk_deterministic())
-        return "cuDNN adds in no fixed order (wk_set_deterministic)";
     if (!c->out[0] || !c->out[1] || !c->out[2])
         return "cuDNN makes all three gradients";
     if (c->in[0]->shape[3] > 128 || c->in[2]->shape[3] > 128)
@@ -117,19 +136,23 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "it takes cuDNN 9.6";
     if (c->in[1]->shape[2] % 128 && wk_cudnn.cudnnGetVersion() < ODD_KEYS)
         return "cuDNN before 9.16 takes keys by 128";
+    if (wk_deterministic() && (heads_at_once(c) < 1 || c->in[0]->shape[1] > c->in[1]->shape[1]))
+        return "cuDNN is fast at this where it adds in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c) ? "cuDNN would compile for sizes that may not come again" : NULL;
 }
 
-wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
+static wk_status run_graph(const wk_call *c)
 {
     enum { Y = 3, LSE, DY };
     wk_cudnn_attention w;
     wk_cudnn_attention_fill(&w, c);
+    w.any_order = !wk_deterministic();
+    w.wide_keys = c->out[1]->dtype == WK_F32;
     const wk_tensor *lse = wk_tensor_packed(c->in[LSE]);
     const int64_t sums[] = {w.b, w.hq, w.s, w.d};
     wk_tensor *delta = wk_tensor_new(c->device, WK_F32, 3, sums),
-              *dq_sum = wk_tensor_new(c->device, WK_F32, 4, sums);
-    if (!lse || !delta || !dq_sum)
+              *dq_sum = w.any_order ? wk_tensor_new(c->device, WK_F32, 4, sums) : NULL;
+    if (wk_pending())
         return wk_error_status();
     for (int i = 0; i < 3; i++) {
         WK_TRY(wk_cudnn_attention_read(&w, WK_ATTN_Q + i, c->in[i]));
@@ -139,7 +162,130 @@ wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
     WK_TRY(wk_cudnn_attention_read(&w, WK_ATTN_DY, c->in[DY]));
     WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_LSE, lse));
     WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_DELTA, delta));
-    WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_DQ_SUM, dq_sum));
+    if (dq_sum)
+        WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_DQ_SUM, dq_sum));
     w.data[WK_ATTN_ONE] = &w.one;
     return wk_cudnn_attention_run(c, &w, set_up);
+}
+
+/* ---- parts of a call ----
+ * Queries' heads that share a key's are done one after the other, so that their gradients of the keys can be added in
+ * f32: cuDNN would round each of them first. */
+
+enum { INPUTS = 6, OUTPUTS = 3 };
+static bool of_keys(int i) { return i == 1 || i == 2; }
+
+/* From key head h of image b on, nh of each of nb images; of the queries' heads that share one, number `member`. */
+typedef struct {
+    int64_t b, nb, h, nh, member, group;
+} part;
+
+static wk_tensor cut(const wk_tensor *t, const part *p, bool keys)
+{
+    wk_tensor v = wk_tensor_local(t);
+    int64_t group = keys ? 1 : p->group, member = keys ? 0 : p->member;
+    v.shape[0] = p->nb;
+    v.shape[1] = p->nh;
+    v.strides[1] = t->strides[1] * group;
+    v.offset += p->b * t->strides[0] + (p->h * group + member) * t->strides[1];
+    return v;
+}
+
+static wk_status run_part(const wk_call *c, const part *p)
+{
+    wk_call of_part = *c;
+    wk_tensor in[INPUTS], out[OUTPUTS];
+    for (int i = 0; i < INPUTS; i++) {
+        in[i] = cut(c->in[i], p, of_keys(i));
+        of_part.in[i] = &in[i];
+    }
+    for (int i = 0; i < OUTPUTS; i++) {
+        out[i] = cut(c->out[i], p, of_keys(i));
+        of_part.out[i] = &out[i];
+    }
+    wk_scope_begin(); /* the next part uses the same memory */
+    wk_status status = run_graph(&of_part);
+    wk_scope_end();
+    return status;
+}
+
+/* All of one member, so many heads at a time as have room. */
+static wk_status run_member(const wk_call *c, part p)
+{
+    int64_t batch = c->in[1]->shape[0], heads = c->in[1]->shape[1];
+    int64_t fit = wk_deterministic() ? heads_at_once(c) : INT32_MAX, cuts = (heads + fit - 1) / fit;
+    p.nh = (heads + cuts - 1) / cuts;
+    int64_t images = fit / heads > 1 ? fit / heads : 1;
+    for (p.b = 0; p.b < batch; p.b += images) {
+        p.nb = images < batch - p.b ? images : batch - p.b;
+        for (p.h = 0; p.h < heads; p.h += p.nh) {
+            part now = p;
+            now.nh = p.nh < heads - p.h ? p.nh : heads - p.h;
+            WK_TRY(run_part(c, &now));
+        }
+    }
+    return WK_OK;
+}
+
+/* Where all heads of a tensor lie at one distance, they count as those of one image: parts are cut more evenly. */
+static void join_images(wk_call *c, wk_tensor *views)
+{
+    for (int i = 0; i < INPUTS + OUTPUTS; i++) {
+        const wk_tensor *t = i < INPUTS ? c->in[i] : c->out[i - INPUTS];
+        if (t->strides[0] != t->shape[1] * t->strides[1])
+            return;
+        views[i] = wk_tensor_local(t);
+        views[i].shape[1] *= t->shape[0];
+        views[i].shape[0] = 1;
+    }
+    for (int i = 0; i < INPUTS; i++)
+        c->in[i] = &views[i];
+    for (int i = 0; i < OUTPUTS; i++)
+        c->out[i] = &views[INPUTS + i];
+}
+
+static wk_status add_members(wk_tensor *out, const wk_tensor *each)
+{
+    wk_cast_params p = {.dtype = out->dtype};
+    const wk_tensor *sum = wk_sum(each, 1, (int64_t[]){0}, false);
+    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {sum}, .out = {out}});
+}
+
+static wk_status run_group(const wk_call *c, int64_t group)
+{
+    wk_tensor *each[OUTPUTS] = {0};
+    for (int i = 1; i < OUTPUTS; i++) {
+        const int64_t *z = c->out[i]->shape;
+        each[i] = wk_tensor_new(c->device, WK_F32, 5, (int64_t[]){group, z[0], z[1], z[2], z[3]});
+        if (!each[i])
+            return wk_error_status();
+    }
+    for (int64_t m = 0; m < group; m++) {
+        wk_call of_member = *c;
+        wk_tensor views[INPUTS + OUTPUTS], keys[OUTPUTS];
+        for (int i = 1; i < OUTPUTS; i++) {
+            keys[i] = wk_tensor_local(each[i]);
+            keys[i].rank = 4;
+            keys[i].offset += m * each[i]->strides[0];
+            memcpy(keys[i].shape, each[i]->shape + 1, 4 * sizeof *keys[i].shape);
+            memcpy(keys[i].strides, each[i]->strides + 1, 4 * sizeof *keys[i].strides);
+            of_member.out[i] = &keys[i];
+        }
+        join_images(&of_member, views);
+        WK_TRY(run_member(&of_member, (part){.member = m, .group = group}));
+    }
+    for (int i = 1; i < OUTPUTS; i++)
+        WK_TRY(add_members(c->out[i], each[i]));
+    return WK_OK;
+}
+
+wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
+{
+    int64_t group = c->in[0]->shape[1] / c->in[1]->shape[1];
+    if (group > 1)
+        return run_group(c, group);
+    wk_call joined = *c;
+    wk_tensor views[INPUTS + OUTPUTS];
+    join_images(&joined, views);
+    return run_member(&joined, (part){.group = 1});
 }
