@@ -262,7 +262,6 @@ wk_status wk_cudnn_attention_run(const wk_call *c, wk_cudnn_attention *w,
     wk_key_add(&d.key, w->causal);
     wk_key_add(&d.key, w->windowed);
     wk_key_add(&d.key, w->lse);
-    wk_key_add(&d.key, w->wide_keys);
     wk_key_add(&d.key, w->number);
     return wk_cudnn_run(&d);
 }

@@ -35,8 +35,7 @@ typedef struct {
     int64_t strides[WK_ATTN_MAPS][4];
     bool causal, windowed; /* windowed: keys too far before the query are not seen either */
     bool lse;              /* wanted, or there */
-    bool wide_keys;        /* of gradients: those of the keys and values are f32 */
-    bool any_order;        /* and blocks of keys add to that of the queries as they come */
+    bool any_order;        /* of gradients: blocks of keys add to that of the queries as they come */
     int number;            /* of the configuration to take; 0: the first that works */
     float scale, one, lowest, reach;
     int32_t keys, queries;

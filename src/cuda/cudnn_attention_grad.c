@@ -4,9 +4,7 @@
  * not, blocks of keys add to the gradient in any order, and its bits differ from run to run: only where the user does
  * without that. */
 #include "cudnn_attention.h"
-#include "ops/unary.h"
 #include "wick/index.h"
-#include "wick/ops.h"
 
 static cudnnBackendDescriptor_t step(wk_cudnn_plan *p, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
@@ -45,23 +43,17 @@ static cudnnBackendDescriptor_t weights_of(wk_cudnn_plan *p, const wk_cudnn_atte
     return step(p, CUDNN_POINTWISE_EXP, x, NULL, wk_cudnn_between(p, f32, 4, all));
 }
 
-/* x^T . rows into dk or dv, in f32 where w says so. */
+/* x^T . rows into dk or dv. */
 static void add_key_gradient(wk_cudnn_plan *p, const wk_cudnn_attention *w, int id,
                              cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t rows)
 {
     const cudnnDataType_t type = wk_cudnn_dtype(w->dtype);
     const int64_t turned[] = {w->b, w->hq, w->t, w->s},
                   strides[] = {w->hq * w->s * w->t, w->s * w->t, 1, w->t};
-    const int64_t shape[] = {w->b, w->hk, w->t, id == WK_ATTN_DK ? w->d : w->dv};
     wk_cudnn_tensor t = {
         .type = type, .rank = 4, .shape = turned, .strides = strides, .flags = WK_CUDNN_VIRTUAL};
-    wk_cudnn_tensor y = {.id = id,
-                         .type = w->wide_keys ? CUDNN_DATA_FLOAT : type,
-                         .rank = 4,
-                         .shape = shape,
-                         .strides = w->strides[id]};
     cudnnBackendDescriptor_t xt = wk_cudnn_turn(p, x, wk_cudnn_tensor_of(p, &t));
-    wk_cudnn_product(p, xt, rows, wk_cudnn_tensor_of(p, &y));
+    wk_cudnn_product(p, xt, rows, wk_cudnn_attention_map(p, w, id, false));
 }
 
 /* x . k into dq; where blocks of keys add to it, by way of a sum in f32. */
@@ -136,8 +128,10 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "it takes cuDNN 9.6";
     if (c->in[1]->shape[2] % 128 && wk_cudnn.cudnnGetVersion() < ODD_KEYS)
         return "cuDNN before 9.16 takes keys by 128";
-    if (wk_deterministic() && (heads_at_once(c) < 1 || c->in[0]->shape[1] > c->in[1]->shape[1]))
-        return "cuDNN is fast at this where it adds in no fixed order (wk_set_deterministic)";
+    if (c->in[0]->shape[1] > c->in[1]->shape[1])
+        return "cuDNN rounds what it adds up for heads that share a key's";
+    if (wk_deterministic() && heads_at_once(c) < 1)
+        return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c) ? "cuDNN would compile for sizes that may not come again" : NULL;
 }
 
@@ -147,7 +141,6 @@ static wk_status run_graph(const wk_call *c)
     wk_cudnn_attention w;
     wk_cudnn_attention_fill(&w, c);
     w.any_order = !wk_deterministic();
-    w.wide_keys = c->out[1]->dtype == WK_F32;
     const wk_tensor *lse = wk_tensor_packed(c->in[LSE]);
     const int64_t sums[] = {w.b, w.hq, w.s, w.d};
     wk_tensor *delta = wk_tensor_new(c->device, WK_F32, 3, sums),
@@ -168,26 +161,21 @@ static wk_status run_graph(const wk_call *c)
     return wk_cudnn_attention_run(c, &w, set_up);
 }
 
-/* ---- parts of a call ----
- * Queries' heads that share a key's are done one after the other, so that their gradients of the keys can be added in
- * f32: cuDNN would round each of them first. */
+/* ---- parts of a call ---- */
 
 enum { INPUTS = 6, OUTPUTS = 3 };
-static bool of_keys(int i) { return i == 1 || i == 2; }
 
-/* From key head h of image b on, nh of each of nb images; of the queries' heads that share one, number `member`. */
+/* From head h of image b on, nh of each of nb images. */
 typedef struct {
-    int64_t b, nb, h, nh, member, group;
+    int64_t b, nb, h, nh;
 } part;
 
-static wk_tensor cut(const wk_tensor *t, const part *p, bool keys)
+static wk_tensor cut(const wk_tensor *t, const part *p)
 {
     wk_tensor v = wk_tensor_local(t);
-    int64_t group = keys ? 1 : p->group, member = keys ? 0 : p->member;
     v.shape[0] = p->nb;
     v.shape[1] = p->nh;
-    v.strides[1] = t->strides[1] * group;
-    v.offset += p->b * t->strides[0] + (p->h * group + member) * t->strides[1];
+    v.offset += p->b * t->strides[0] + p->h * t->strides[1];
     return v;
 }
 
@@ -196,35 +184,17 @@ static wk_status run_part(const wk_call *c, const part *p)
     wk_call of_part = *c;
     wk_tensor in[INPUTS], out[OUTPUTS];
     for (int i = 0; i < INPUTS; i++) {
-        in[i] = cut(c->in[i], p, of_keys(i));
+        in[i] = cut(c->in[i], p);
         of_part.in[i] = &in[i];
     }
     for (int i = 0; i < OUTPUTS; i++) {
-        out[i] = cut(c->out[i], p, of_keys(i));
+        out[i] = cut(c->out[i], p);
         of_part.out[i] = &out[i];
     }
     wk_scope_begin(); /* the next part uses the same memory */
     wk_status status = run_graph(&of_part);
     wk_scope_end();
     return status;
-}
-
-/* All of one member, so many heads at a time as have room. */
-static wk_status run_member(const wk_call *c, part p)
-{
-    int64_t batch = c->in[1]->shape[0], heads = c->in[1]->shape[1];
-    int64_t fit = wk_deterministic() ? heads_at_once(c) : INT32_MAX, cuts = (heads + fit - 1) / fit;
-    p.nh = (heads + cuts - 1) / cuts;
-    int64_t images = fit / heads > 1 ? fit / heads : 1;
-    for (p.b = 0; p.b < batch; p.b += images) {
-        p.nb = images < batch - p.b ? images : batch - p.b;
-        for (p.h = 0; p.h < heads; p.h += p.nh) {
-            part now = p;
-            now.nh = p.nh < heads - p.h ? p.nh : heads - p.h;
-            WK_TRY(run_part(c, &now));
-        }
-    }
-    return WK_OK;
 }
 
 /* Where all heads of a tensor lie at one distance, they count as those of one image: parts are cut more evenly. */
@@ -244,48 +214,24 @@ static void join_images(wk_call *c, wk_tensor *views)
         c->out[i] = &views[INPUTS + i];
 }
 
-static wk_status add_members(wk_tensor *out, const wk_tensor *each)
-{
-    wk_cast_params p = {.dtype = out->dtype};
-    const wk_tensor *sum = wk_sum(each, 1, (int64_t[]){0}, false);
-    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {sum}, .out = {out}});
-}
-
-static wk_status run_group(const wk_call *c, int64_t group)
-{
-    wk_tensor *each[OUTPUTS] = {0};
-    for (int i = 1; i < OUTPUTS; i++) {
-        const int64_t *z = c->out[i]->shape;
-        each[i] = wk_tensor_new(c->device, WK_F32, 5, (int64_t[]){group, z[0], z[1], z[2], z[3]});
-        if (!each[i])
-            return wk_error_status();
-    }
-    for (int64_t m = 0; m < group; m++) {
-        wk_call of_member = *c;
-        wk_tensor views[INPUTS + OUTPUTS], keys[OUTPUTS];
-        for (int i = 1; i < OUTPUTS; i++) {
-            keys[i] = wk_tensor_local(each[i]);
-            keys[i].rank = 4;
-            keys[i].offset += m * each[i]->strides[0];
-            memcpy(keys[i].shape, each[i]->shape + 1, 4 * sizeof *keys[i].shape);
-            memcpy(keys[i].strides, each[i]->strides + 1, 4 * sizeof *keys[i].strides);
-            of_member.out[i] = &keys[i];
-        }
-        join_images(&of_member, views);
-        WK_TRY(run_member(&of_member, (part){.member = m, .group = group}));
-    }
-    for (int i = 1; i < OUTPUTS; i++)
-        WK_TRY(add_members(c->out[i], each[i]));
-    return WK_OK;
-}
-
+/* In a fixed order, so many heads at a time as have room. */
 wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
 {
-    int64_t group = c->in[0]->shape[1] / c->in[1]->shape[1];
-    if (group > 1)
-        return run_group(c, group);
     wk_call joined = *c;
     wk_tensor views[INPUTS + OUTPUTS];
+    if (!wk_deterministic())
+        return run_graph(c);
     join_images(&joined, views);
-    return run_member(&joined, (part){.group = 1});
+    int64_t batch = joined.in[0]->shape[0], heads = joined.in[0]->shape[1];
+    int64_t fit = heads_at_once(c), cuts = (heads + fit - 1) / fit;
+    int64_t images = fit / heads > 1 ? fit / heads : 1, each = (heads + cuts - 1) / cuts;
+    part p;
+    for (p.b = 0; p.b < batch; p.b += images) {
+        p.nb = images < batch - p.b ? images : batch - p.b;
+        for (p.h = 0; p.h < heads; p.h += each) {
+            p.nh = each < heads - p.h ? each : heads - p.h;
+            WK_TRY(run_part(&joined, &p));
+        }
+    }
+    return WK_OK;
 }
