@@ -54,6 +54,8 @@ static const char *const large[][2] = {
     {"batch_norm_backward",
      "x=T[8,32,40,40] dy=T[8,32,40,40] weight=S[32] save_mean=S[32] save_invstd=S[32]:1..2"},
     {"group_norm", "x=T[4,32,50,50] weight=T[32] bias=T[32] groups=8"},
+    {"scatter_add", "x=T[64,4096] ids=i64[64,4096]:0..4096 src=T[64,4096] dim=1"},
+    {"scatter_add", "x=T[64,1500] ids=i64[64,4096]:0..1500 src=T[64,4096] dim=1"},
     {"scatter_add", "x=T[300,500] ids=i64[900,500]:0..300 src=T[900,500] dim=0"},
     {"index_add", "x=T[300,500] ids=i64[5000]:0..300 src=T[5000,500] dim=0"},
     {"index_select_backward", "ids=i64[5000]:0..100 dy=T[5000,64] dim=0 input_size=100,64"},

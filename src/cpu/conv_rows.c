@@ -34,6 +34,13 @@ typedef struct {
     bool add;
 } rows_tile;
 
+/* Before a loop over rows or vectors of a tile, which then live in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
 #define PACKED float
 #define NAME(x) x##_f32
 #define FUNCTION
@@ -161,11 +168,24 @@ static void plan_work(work *k)
     k->bytes = k->window_bytes + (size_t)(k->block * vectors_of(k, k->rows)) * WK_VEC_BYTES;
 }
 
+/* Whether the processor has tile registers for the product over patches: they are worth the copying. */
+static bool better_tiles(const conv_direct *s)
+{
+    const conv_axis *axis = s->axis;
+    wk_gemm_args g = {.m = s->to,
+                      .n = s->images * axis[0].count * axis[1].count * axis[2].count,
+                      .k = s->from * axis[0].taps * axis[1].taps * axis[2].taps,
+                      .a.dtype = s->dtype,
+                      .c.dtype = WK_F32};
+    return WK_ISA(gemm_pick_kernel)(&g)->rows > GEMM_MR;
+}
+
 bool WK_ISA(conv_rows_takes)(const conv_direct *s)
 {
     work k = {.s = s};
     const conv_axis *axis = s->axis;
-    if (s->dtype == WK_F64 || s->from == 0 || axis[0].taps * axis[1].taps * axis[2].taps <= 1)
+    if (s->dtype == WK_F64 || s->from == 0 || axis[0].taps * axis[1].taps * axis[2].taps <= 1 ||
+        better_tiles(s))
         return false;
     plan_work(&k);
     if (k.units * k.pair * 8 > s->from * 9 || k.window_bytes > MAX_WINDOW_BYTES)

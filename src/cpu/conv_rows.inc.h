@@ -13,26 +13,23 @@ typedef PACKED NAME(upvec) __attribute__((vector_size(WK_VEC_BYTES), aligned(4),
 FUNCTION static inline __attribute__((always_inline)) void NAME(tile)(const rows_tile *t, int nv)
 {
     NAME(vec) acc[GEMM_MR][GEMM_NV];
-    for (int i = 0; i < GEMM_MR; i++)
-        for (int v = 0; v < nv; v++)
-            acc[i][v] = (NAME(vec)){0};
+    UNROLL for (int i = 0; i < GEMM_MR; i++) UNROLL for (int v = 0; v < nv; v++) acc[i][v] = (NAME(vec)){0};
     const PACKED *a = t->a, *window = t->window;
     for (int64_t p = 0; p < t->k; p++, a += GEMM_MR) {
         const PACKED *b = window + t->offsets[p];
         NAME(pvec) bv[GEMM_NV];
-        for (int v = 0; v < nv; v++)
-            bv[v] = *(const NAME(upvec) *)(b + v * LANES);
-        for (int i = 0; i < GEMM_MR; i++) {
+        UNROLL for (int v = 0; v < nv; v++) bv[v] = *(const NAME(upvec) *)(b + v * LANES);
+        UNROLL for (int i = 0; i < GEMM_MR; i++)
+        {
             NAME(pvec) av = a[i] - (NAME(pvec)){0}; /* to all lanes */
-            for (int v = 0; v < nv; v++)
-                acc[i][v] = MULADD(acc[i][v], av, bv[v]);
+            UNROLL for (int v = 0; v < nv; v++) acc[i][v] = MULADD(acc[i][v], av, bv[v]);
         }
     }
-    for (int i = 0; i < GEMM_MR; i++)
-        for (int v = 0; v < nv; v++) {
-            NAME(uvec) *out = (NAME(uvec) *)(t->c + i * t->ldc + v * LANES);
-            *out = t->add ? acc[i][v] + *out : acc[i][v];
-        }
+    UNROLL for (int i = 0; i < GEMM_MR; i++) UNROLL for (int v = 0; v < nv; v++)
+    {
+        NAME(uvec) *out = (NAME(uvec) *)(t->c + i * t->ldc + v * LANES);
+        *out = t->add ? acc[i][v] + *out : acc[i][v];
+    }
 }
 
 FUNCTION static void NAME(run_tile)(const rows_tile *t)

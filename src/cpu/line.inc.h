@@ -47,6 +47,16 @@ static inline REAL FN(line_exp)(const REAL *x, REAL *y, int64_t n, REAL c)
     return (REAL)total;
 }
 
+/* The largest of those that are no NaN; -infinity where there is none. */
+static inline REAL FN(line_top)(const REAL *x, int64_t n)
+{
+    REAL largest = -INFINITY;
+#pragma omp simd reduction(max : largest)
+    for (int64_t i = 0; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    return largest;
+}
+
 /* The largest; NaN when one is. -infinity for an empty line. */
 static inline REAL FN(line_max)(const REAL *x, int64_t n)
 {

@@ -30,6 +30,9 @@ static const wk_kernel broad_kernel[] = {
     {"attention_broad", "attn_broad", "attn_args", 128, .types = 1, .ints = 5},
     {"attention_broad", "attn_broad", "attn_args", 256, .types = 1, .ints = 5},
 };
+/* Of few owners to a thread: rather no third block on a unit than registers spilled for it. */
+static const wk_kernel broad_small_kernel = {"attention_broad", "attn_broad", "attn_args", 128,
+                                             .types = 1,        .ints = 5,    .blocks = 1};
 static const wk_kernel broad_grad_kernel[] = {
     {"attention_broad_grad", "attn_broad_grad", "attn_args", 128, .types = 1, .ints = 6},
     {"attention_broad_grad", "attn_broad_grad", "attn_args", 256, .types = 1, .ints = 6},
@@ -336,7 +339,7 @@ static int broad_shared(broad_shape m, bool gradient)
     return ((owned + 2 * m.n) * (m.d + 4) + m.rows * (m.n + m.d / 8)) * 4;
 }
 
-/* False: none that fits. */
+/* False: none that fits; NVIDIA's before sm_80, which has matrix units too, do not copy to shared memory by themselves. */
 static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool gradient, broad_shape *m)
 {
     const wk_gpu *g = wk_gpu_of(c->device);
@@ -347,7 +350,7 @@ static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool
     bool fits = nvidia && broad_shared(wide, gradient) <= g->facts.shared_bytes;
     *m = fits ? wide : small;
     m->shared = nvidia ? broad_shared(*m, gradient) : 0;
-    return dtype == WK_F32 && !a->drop_below && widest(a) <= 128 &&
+    return dtype == WK_F32 && !a->drop_below && widest(a) <= 128 && (!nvidia || wk_gpu_has_matrix(g)) &&
            broad_shared(*m, gradient) <= g->facts.shared_bytes;
 }
 
@@ -365,7 +368,8 @@ static wk_status launch_broad(const wk_call *c, attn_args *a, broad_shape m)
                             .i = {(short)m.d, (short)m.rows, (short)m.tm, (short)m.n, is_plain(a)}};
     wk_grid grid = {
         .x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits, .shared = m.shared};
-    WK_TRY(WK_LAUNCH(c, broad_kernel_of(broad_kernel, m), &instance, grid, *a));
+    bool small = m.d == 64 && m.tm < 8;
+    WK_TRY(WK_LAUNCH(c, small ? &broad_small_kernel : broad_kernel_of(broad_kernel, m), &instance, grid, *a));
     return a->splits > 1 ? launch_join(c, a, WK_F32) : WK_OK;
 }
 

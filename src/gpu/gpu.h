@@ -50,6 +50,7 @@ typedef struct {
     /* Blocks that share a unit on NVIDIA, at least: bounds the registers. 0: the compiler's choice, which may be to spill
      * some for more blocks at once. */
     int blocks;
+    bool clusters; /* the last integer is the number of blocks of a cluster; `blocks` is set */
 } wk_kernel;
 
 /* Which instance. Unused fields must be zero. */
@@ -80,6 +81,19 @@ static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)
 {
     i64 blocks = (n + per_block - 1) / per_block;
     return blocks < most ? blocks : most;
+}
+
+/* How the registers of one block, or of a cluster of blocks (kernels/cluster.h), keep a line as it lies in memory: packs of 16
+ * bytes to a thread. No blocks: it is too long. */
+enum { WK_KEPT_THREADS = 512 }; /* of a block, at most */
+typedef struct {
+    short packs, threads, blocks;
+} wk_kept_form;
+wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes);
+/* The grid of a kernel that keeps so many lines. */
+static inline wk_grid wk_kept_grid(const wk_kept_form *f, i64 lines)
+{
+    return (wk_grid){.x = wk_blocks(lines, 1, WK_GRID_MAX / f->blocks) * f->blocks, .threads = f->threads};
 }
 
 wk_divisor wk_divisor_of(i64 d);

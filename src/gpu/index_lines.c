@@ -4,9 +4,9 @@
 #include "kernels/index.h"
 
 static const wk_kernel gather_kernel = {"index_lines", "lines_gather", "lines_args", WK_LINE_THREADS,
-                                        .types = 1,    .ints = 2,      .blocks = 2};
+                                        .types = 1,    .ints = 2,      .blocks = 4};
 static const wk_kernel add_kernel = {"index_lines", "lines_add", "lines_args", WK_LINE_THREADS,
-                                     .types = 1,    .ints = 2,   .blocks = 2};
+                                     .types = 1,    .ints = 3,   .blocks = 2};
 static const wk_kernel add_short_kernel = {"index_lines", "index_lines", "lines_args", 64,
                                            .types = 1,    .ints = 1,     .blocks = 1};
 
@@ -132,9 +132,15 @@ static wk_status add_by_blocks(const wk_call *c, const wk_index_plan *p, lines_a
     a->tiles = wk_divisor_of((a->size + sums - 1) / sums);
     a->packed = lines_aligned(a, a->big, bytes, a->big_step, a->big_along, a->size, 4) &&
                 (!a->from || lines_aligned(a, a->from, bytes, a->from_step, a->from_along, a->size, 4));
+    int wide = bytes == 8 ? 8 : 4,
+        most = wk_gpu_of(c->device)->facts.shared_bytes; /* bytes of a sum, of a block */
+    bool slotted = wide == 4 && WK_LINE_ROOM(sums, 4, true) <= most;
+    wk_grid grid = block_grid(a);
+    if (c->device->kind == WK_KIND_CUDA)
+        grid.shared = (int)WK_LINE_ROOM(sums, wide, slotted);
     return WK_LAUNCH(c, &add_kernel,
-                     WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)sums, pair_of(a, p)}),
-                     block_grid(a), *a);
+                     WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)sums, pair_of(a, p), slotted}),
+                     grid, *a);
 }
 
 wk_status wk_index_add_lines(const wk_call *c, const wk_index_plan *p, const wk_tensor *from, int ids_slot)

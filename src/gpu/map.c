@@ -84,6 +84,21 @@ bool wk_map_better_packed(const wk_tensor *t)
     return false;
 }
 
+/* Two dims, of which every input walks the inner one by 0 or 1 and which is long enough to keep most threads of its blocks
+ * busy. */
+static bool are_rows(const wk_gpu_map *m, const wk_map_walk *w, int vec)
+{
+    enum { MOST_ROWS = 65535 }; /* of a grid's y */
+    i64 tile = (i64)m->kernel->threads * vec, width = w->rank == 2 ? w->shape[1] : 0;
+    if (width < tile / 2 || width >= (i64)1 << 30 || w->shape[0] > MOST_ROWS)
+        return false;
+    for (int k = 0; k < m->n_in; k++) {
+        if (w->strides[k][1] != 0 && w->strides[k][1] != 1)
+            return false;
+    }
+    return m->n_in > 0 && 8 * width >= 7 * ((width + tile - 1) / tile * tile);
+}
+
 /* Packed kernels do not loop, and those of one input do not ask whether it is one element. */
 enum { MOST_BLOCKS = (1 << 24) - 1 }; /* a grid of HIP has less than 2^32 threads */
 static int mode_of(const wk_gpu_map *m, const wk_map_walk *w, i64 count, int vec)
@@ -91,7 +106,7 @@ static int mode_of(const wk_gpu_map *m, const wk_map_walk *w, i64 count, int vec
     bool repeats = m->n_in == 1 && count > 1 && (w->rank == 0 || w->strides[0][0] == 0);
     if (w->packed && !repeats && count / vec <= (i64)MOST_BLOCKS * m->kernel->threads)
         return 0;
-    return wk_gpu_wide(count) ? 2 : 1;
+    return are_rows(m, w, vec) ? 3 : wk_gpu_wide(count) ? 2 : 1;
 }
 
 static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk *w, map_args *a)
@@ -107,6 +122,9 @@ static wk_status launch(const wk_call *c, const wk_gpu_map *m, const wk_map_walk
         a->constant[k] = w->rank == 0 || w->strides[k][0] == 0;
     wk_grid grid = {.x =
                         wk_blocks(a->count, (i64)m->kernel->threads * vec, mode ? WK_GRID_MAX : MOST_BLOCKS)};
+    if (mode == 3)
+        grid = (wk_grid){.x = wk_blocks(w->shape[1], (i64)m->kernel->threads * vec, WK_GRID_MAX),
+                         .y = w->shape[0]};
     return WK_LAUNCH(c, m->kernel, &instance, grid, *a);
 }
 

@@ -23,13 +23,16 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
     s[at - 1] = '>'; /* in place of the last comma: a kernel has at least one parameter */
 }
 
-/* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. */
+/* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. The
+ * blocks of a cluster are the last parameter. */
 static void instance_source(const wk_kernel *k, const wk_kernel_name *name, const char *definition,
                             char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
-    char blocks[24] = "(";
-    if (k->blocks)
+    char blocks[48] = "(";
+    if (k->clusters)
+        snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), k->blocks);
+    else if (k->blocks)
         snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
     snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
              definition, blocks, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
@@ -281,6 +284,25 @@ wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
     if (code == 0)
         code = g->driver->fill(p, 0, bytes, wk_gpu_stream_handle(g));
     return code ? wk_gpu_fail(g, code, "zeroing memory") : WK_OK;
+}
+
+/* One block where that is enough, with as few threads as may be. Blocks of a cluster are small, so that more clusters run at a
+ * time, or else as large as they can be. */
+wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes)
+{
+    enum { PACK = 16, PACKS = 8, CLUSTER = 8, SMALL = 256 };
+    const char *arch = wk_gpu_of(c->device)->facts.arch;
+    int most = strncmp(arch, "sm_", 3) == 0 && atoi(arch + 3) >= 90 ? CLUSTER : 1, threads = 128, blocks = 1;
+    while (threads < WK_KEPT_THREADS && (i64)threads * PACKS * PACK < bytes)
+        threads *= 2;
+    if ((i64)threads * PACKS * PACK < bytes && bytes <= (i64)most * SMALL * PACKS * PACK)
+        threads = SMALL;
+    while (blocks <= most && (i64)blocks * threads * PACKS * PACK < bytes)
+        blocks *= 2;
+    if (blocks > most || bytes <= 0)
+        return (wk_kept_form){0};
+    i64 each = (i64)blocks * threads * PACK;
+    return (wk_kept_form){(short)((bytes + each - 1) / each), (short)threads, (short)blocks};
 }
 
 bool wk_gpu_wide(i64 n)

@@ -5,7 +5,9 @@
 static const wk_kernel rows_kernel = {"norm", "norm_rows", "norm_rows_args", 1024, .types = 1, .ints = 4};
 static const wk_kernel dense_kernel = {"norm", "norm_rows", "norm_rows_args", 256, .types = 1, .ints = 4};
 static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args",
-                                       256,    .types = 1,       .ints = 4};
+                                       256,    .types = 1,       .ints = 3};
+static const wk_kernel kept_kernel = {"norm",     "norm_kept", "norm_rows_args", WK_KEPT_THREADS,
+                                      .types = 1, .ints = 3,   .blocks = 2,      .clusters = true};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
@@ -120,22 +122,31 @@ static int first_dim(const wk_call *c)
 }
 
 /* Launches the rows of a plan whose x, y and their like are there; mode as in norm.hip. Where rows have the same weights a
- * thread takes parts of two of them; with a mean to find, not of long ones. */
+ * thread takes parts of two of them. */
 static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
 {
     row_form f;
-    bool pairs =
-        mode == 0 && p->s.groups == 1 && (!p->a.centred || p->n <= 2048) && dense_form(c, p->n, vec, 16, &f);
+    bool pairs = mode == 0 && p->s.groups == 1 && dense_form(c, p->n, vec, 16, &f);
     bool dense = pairs || dense_form(c, p->n, vec, 32, &f);
     if (!dense)
         form_of(c, p->n, vec, 1024, &f);
     p->a.whole = p->s.inner % vec == 0;
-    wk_instance instance = {
-        .t = {(unsigned char)c->dtype},
-        .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)(pairs ? p->a.centred : mode)}};
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)mode}};
+    if (pairs)
+        instance = (wk_instance){.t = {(unsigned char)c->dtype},
+                                 .i = {(short)f.packs, (short)f.lanes, (short)p->a.centred}};
     wk_grid grid = {.x = wk_blocks(p->a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
                     .threads = f.threads};
-    return WK_LAUNCH(c, pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel, &instance, grid, p->a);
+    const wk_kernel *kernel = pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel;
+    return WK_LAUNCH(c, kernel, &instance, grid, p->a);
+}
+
+/* Rows of layer and rms norm that a block or a cluster keeps. */
+static wk_kept_form kept_form(const wk_call *c, const plan *p)
+{
+    bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
+    return plain ? wk_gpu_kept(c, p->n * (i64)wk_bytes(c->dtype)) : (wk_kept_form){0};
 }
 
 static wk_status run_norm(wk_call *c)
@@ -146,13 +157,22 @@ static wk_status run_norm(wk_call *c)
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
     WK_TRY(make_plan(c, c->in[1], c->in[2], &p));
-    if (!form_of(c, p.n, 1, 1024, &f) || p.s.groups > INT32_MAX / p.n)
+    bool fits = form_of(c, p.n, 1, 1024, &f) && p.s.groups <= INT32_MAX / p.n;
+    wk_kept_form kept = kept_form(c, &p);
+    if (!fits && !kept.blocks)
         return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
     p.a.x = wk_ptr(x);
     p.a.y = wk_ptr(c->out[0]);
     int vec = wk_pack_width(c->dtype, p.n | p.a.x_step, (const void *[]){p.a.x, p.a.y, p.a.weight, p.a.bias},
                             p.s.inner > 1 ? 2 : 4);
+    if (!fits && vec == 1)
+        return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
+    if (!fits)
+        return WK_LAUNCH(
+            c, &kept_kernel,
+            WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {kept.packs, kept.threads, kept.blocks}),
+            wk_kept_grid(&kept, p.a.rows), p.a);
     return launch_rows(c, &p, vec, p.s.inner > 1);
 }
 

@@ -14,6 +14,8 @@ _Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
 /* Pairs of a value and a place or a number take more registers. */
 static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1, 0),
                        pair_rows_kernel = KERNEL("reduce_rows", 1, 3),
+                       place_rows_kernel = KERNEL("reduce_rows", 1, 6),
+                       place_short_rows_kernel = KERNEL("reduce_rows", 1, 4),
                        columns_kernel = KERNEL("reduce_columns", 1, 0),
                        pair_columns_kernel = KERNEL("reduce_columns", 1, 3),
                        parts_kernel = KERNEL("reduce_parts", 0, 0);
@@ -88,12 +90,22 @@ static void cut_parts(plan *p, int64_t least_steps)
     a->chunk = (a->n + a->n_parts - 1) / a->n_parts;
 }
 
+/* Results are places as well. */
+static bool places(const plan *p) { return strstr(p->formula, "_at") != NULL; }
+
+/* Rows of 16-bit elements, with places, are short in bytes and long to merge: waves take them where there are enough for all. */
+static bool rows_of_waves(const plan *p)
+{
+    return places(p) && p->vec == 8 && wk_bytes(p->x->dtype) == 2 && p->a.n < 8 * THREADS &&
+           p->outs >= 16 * (int64_t)wk_gpu_of(p->c->device)->facts.units;
+}
+
 static void plan_rows(plan *p)
 {
     reduce_args *a = &p->a;
     p->vec = vector_width(p, &p->reduced, &p->kept);
     a->n = p->n / p->vec;
-    bool whole_block = a->n >= 4 * THREADS || (a->n >= THREADS && p->outs < 1024);
+    bool whole_block = (a->n >= 4 * THREADS && !rows_of_waves(p)) || (a->n >= THREADS && p->outs < 1024);
     a->log_group = whole_block ? LOG_THREADS : 0;
     while (!whole_block && a->log_group < 5 && 2 << a->log_group <= a->n)
         a->log_group++;
@@ -161,7 +173,10 @@ static wk_status launch(plan *p, bool columns)
         a->counters = wk_gpu_counters(p->c);
     }
     const wk_kernel *kernel =
-        columns ? (p->z ? &pair_columns_kernel : &columns_kernel) : (p->z ? &pair_rows_kernel : &rows_kernel);
+        columns     ? (p->z ? &pair_columns_kernel : &columns_kernel)
+        : places(p) ? (wk_bytes(p->x->dtype) == 2 ? &place_short_rows_kernel : &place_rows_kernel)
+        : p->z      ? &pair_rows_kernel
+                    : &rows_kernel;
     WK_TRY(WK_LAUNCH(p->c, kernel, &instance, grid, *a));
     if (!columns || !a->parts)
         return WK_OK;

@@ -179,16 +179,16 @@ static wk_status infer_norm_act(wk_call *c)
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
-SAMPLES(bias_act_samples, "x=T[4,5] bias=T[5] act=gelu", "x=T[4,5] bias=T[5] z=T[4,5] act=gelu_erf",
-        "x=T[2,3,7] bias=T[3] z=T[2,3,7] dim=1 act=silu", "x=T[2,3,4,8] bias=T[3] dim=1 act=relu",
-        "x=T[9] act=tanh", "x=T[3,1025] z=T[3,1025] act=sigmoid", "x=T[3,33] bias=T[33] act=softplus",
-        "x=T[3,33] bias=T[33] act=leaky_relu", "x=T[3,33] bias=T[33] act=leaky_relu alpha=0.3",
-        "x=T[3,33] bias=T[33] act=elu alpha=0.5", "x=T[3,32] bias=T[32] act=clamp alpha=-0.5 beta=1",
-        "x=T[3,33] bias=T[33] act=clamp beta=0.5", "x=T[3,33] bias=T[33] act=relu6",
-        "x=T[3,33] act=hard_swish", "x=T[3,33] bias=T[33] act=hard_sigmoid", "x=T[3,33] bias=T[33] act=mish",
-        "x=T[3,33] bias=T[33] act=abs", "x=T[40,256] bias=T[256] z=T[40,256] act=gelu",
-        "x=T[6]:special bias=T[6] act=relu", "x=T[] act=gelu", "x=T[4,3] z=T[4,3]",
-        "x=T[0,3] bias=T[3] act=relu", "x=T[3,0] bias=T[0]");
+SAMPLES(bias_act_samples, "x=T[4,5] bias=T[5] act=gelu", "x=T[3,2048] bias=T[2048] act=gelu",
+        "x=T[4,5] bias=T[5] z=T[4,5] act=gelu_erf", "x=T[2,3,7] bias=T[3] z=T[2,3,7] dim=1 act=silu",
+        "x=T[2,3,4,8] bias=T[3] dim=1 act=relu", "x=T[9] act=tanh", "x=T[3,1025] z=T[3,1025] act=sigmoid",
+        "x=T[3,33] bias=T[33] act=softplus", "x=T[3,33] bias=T[33] act=leaky_relu",
+        "x=T[3,33] bias=T[33] act=leaky_relu alpha=0.3", "x=T[3,33] bias=T[33] act=elu alpha=0.5",
+        "x=T[3,32] bias=T[32] act=clamp alpha=-0.5 beta=1", "x=T[3,33] bias=T[33] act=clamp beta=0.5",
+        "x=T[3,33] bias=T[33] act=relu6", "x=T[3,33] act=hard_swish", "x=T[3,33] bias=T[33] act=hard_sigmoid",
+        "x=T[3,33] bias=T[33] act=mish", "x=T[3,33] bias=T[33] act=abs",
+        "x=T[40,256] bias=T[256] z=T[40,256] act=gelu", "x=T[6]:special bias=T[6] act=relu", "x=T[] act=gelu",
+        "x=T[4,3] z=T[4,3]", "x=T[0,3] bias=T[3] act=relu", "x=T[3,0] bias=T[0]");
 SAMPLES(bias_act_errors, "bias=T[3] ! x", "x=T[4,3] bias=T[4] ! bias", "x=T[4,3] bias=T[3,1] ! bias",
         "x=T[4,3] bias=T[3] dim=2 ! dim", "x=T[4,3] z=T[3,4] ! z", "x=T[4,3] act=cube ! act",
         "x=i32[4,3] ! dtype", "x=T[4,3] bias=i32[3] ! bias", "x=T[4,3] act=clamp alpha=2 beta=1 ! alpha",
@@ -201,9 +201,9 @@ SAMPLES(bias_act_backward_samples, "x=T[4,5] bias=T[5] dy=T[4,5] act=gelu",
         "x=T[] dy=T[] act=gelu");
 SAMPLES(bias_act_backward_errors, "x=T[4,3] bias=T[3] ! dy", "x=T[4,3] dy=T[3,4] ! dy",
         "x=T[4,3] bias=T[4] dy=T[4,3] ! bias", "x=T[4,3] dy=T[4,3] act=cube ! act");
-SAMPLES(silu_mul_samples, "gate=T[4,5] up=T[4,5]", "gate=T[4,10]", "gate=T[3,2,1026]", "gate=T[5,512]",
-        "gate=T[1025] up=T[1025]", "gate=T[6]:special up=T[6]", "gate=T[] up=T[]", "gate=T[0,4]",
-        "gate=T[3,0]", "gate=T[40,256] up=T[40,256]");
+SAMPLES(silu_mul_samples, "gate=T[4,5] up=T[4,5]", "gate=T[4,10]", "gate=T[3,4096]", "gate=T[3,2,1026]",
+        "gate=T[5,512]", "gate=T[1025] up=T[1025]", "gate=T[6]:special up=T[6]", "gate=T[] up=T[]",
+        "gate=T[0,4]", "gate=T[3,0]", "gate=T[40,256] up=T[40,256]");
 SAMPLES(silu_mul_errors, "up=T[3] ! gate", "gate=T[3,5] ! gate", "gate=T[] ! gate", "gate=T[3] up=T[4] ! up",
         "gate=i32[4] ! dtype", "gate=f32[4] up=f16[4] ! up");
 SAMPLES(silu_mul_backward_samples, "gate=T[4,5] up=T[4,5] dy=T[4,5]", "gate=T[4,10] dy=T[4,5]",

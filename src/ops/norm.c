@@ -182,12 +182,13 @@ SAMPLES(layer_samples, "x=T[4,5]", "x=T[6,1032] weight=T[1032] bias=T[1032]", "x
         "x=T[5,768]", "x=T[3,4096] bias=T[4096]", "x=T[3,4,7] weight=T[7] bias=T[7]", "x=T[6] weight=T[6]",
         "x=T[2,3,300] bias=T[300]", "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[40,129]:99..101",
         "x=T[3,1500] weight=T[1500] bias=T[1500]", "x=T[2,20000]:9..10 weight=T[20000] bias=T[20000]",
-        "x=T[8,16385] weight=T[16385] bias=T[16385]", "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
+        "x=T[8,16385] weight=T[16385] bias=T[16385]", "x=T[1,70000]:-1..3 weight=T[70000] bias=T[70000]",
+        "x=T[2,32768]:99..101", "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(layer_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] bias=T[5,1] ! bias",
         "x=T[4,5] eps=-1 ! eps", "x=u8[4,5] ! dtype", "x=T[4,5] weight=i32[5] ! weight");
 SAMPLES(rms_samples, "x=T[4,5]", "x=T[3,4,7] weight=T[7]", "x=T[6] weight=T[6]", "x=T[2,3,300]",
         "x=T[3,5000] weight=T[5000] eps=0.01", "x=T[3,1500]", "x=T[2,20000] weight=T[20000]",
-        "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
+        "x=T[1,70000] weight=T[70000]", "x=T[3,2]:special", "x=T[0,3]", "x=T[3,0]", "x=T[2,1]");
 SAMPLES(rms_errors, "! x", "x=T[] ! x", "x=T[4,5] weight=T[4] ! weight", "x=T[4,5] eps=-1 ! eps",
         "x=u8[4,5] ! dtype");
 SAMPLES(add_layer_samples, "x=T[4,5] residual=T[4,5]", "x=T[3,4,7] residual=T[3,4,7] weight=T[7] bias=T[7]",

@@ -244,18 +244,28 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     lo = lo > (int)block_id_z() * a.split_keys ? lo : (int)block_id_z() * a.split_keys;
     hi = (int)lesser((i64)hi, (i64)(block_id_z() + 1) * a.split_keys);
     wave.begin(a, u, hi);
-    const T *k = ks.base + (i64)(lo + w * 16 + part_row()) * ks.s + part_col();
-    const T *v = vs.base + (i64)(lo + w * 16 + mix_key(0)) * vs.s + mix_col();
-    wave.load_keys(a, k, hi - lo - w * 16);
-    wave.load_values(a, v, hi - lo - w * 16);
-    for (int key0 = lo + w * 16; key0 < hi; key0 += WAVES * 16) {
+    /* Blocks begin at different places of their keys and go round: where all read at the same distance from addresses that are
+     * alike, some channels of the memory wait for others. */
+    const int STEP = WAVES * 16;
+    int tiles = hi > lo ? (hi - lo + STEP - 1) / STEP : 0, tile = (int)((u64)block_id() * tiles / (u32)a.units);
+    int first = lo + w * 16, key0 = first + tile * STEP;
+    const T *k0 = ks.base + (i64)(first + part_row()) * ks.s + part_col(), *k = k0 + (i64)tile * STEP * ks.s;
+    const T *v0 = vs.base + (i64)(first + mix_key(0)) * vs.s + mix_col(), *v = v0 + (i64)tile * STEP * vs.s;
+    wave.load_keys(a, k, hi - key0);
+    wave.load_values(a, v, hi - key0);
+    for (int i = 0; i < tiles; i++) {
         f32 s[MMA_VALUES];
-        int left = hi - key0 - WAVES * 16; /* of the next tile: on its way while this one is worked on */
+        bool around = tile + 1 == tiles;
+        int next = around ? first : key0 + STEP, left = i + 1 < tiles ? hi - next : 0;
+        tile = around ? 0 : tile + 1;
+        k = around ? k0 : k + STEP * ks.s; /* the next tile is on its way while this one is worked on */
+        v = around ? v0 : v + STEP * vs.s;
         wave.dots(s);
-        wave.load_keys(a, k += WAVES * 16 * ks.s, left);
+        wave.load_keys(a, k, left);
         wave.soften(a, u, key0, s);
         wave.add_values(s);
-        wave.load_values(a, v += WAVES * 16 * vs.s, left);
+        wave.load_values(a, v, left);
+        key0 = next;
     }
     UNROLL
     for (int k = 0; k < wave.SLOTS; k++) {

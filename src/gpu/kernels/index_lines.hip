@@ -79,6 +79,14 @@ template <class T, int KB> DEVICE void stage_line(const lines_args &a, const T *
             line[i] = big[i * a.big_along];
         return;
     }
+#ifdef WK_NVIDIA /* no registers: more blocks at once */
+    UNROLL
+    for (int k = 0; k < EACH; k++) {
+        int at = (k * WK_LINE_THREADS + (int)thread_id()) * VEC;
+        if (at < a.size)
+            copy_async(line + at, big + at, true);
+    }
+#else
     pack<T, VEC> p[EACH];
     UNROLL
     for (int k = 0; k < EACH; k++) {
@@ -91,6 +99,16 @@ template <class T, int KB> DEVICE void stage_line(const lines_args &a, const T *
         if (at < a.size)
             store<VEC>(line + at, p[k]);
     }
+#endif
+}
+
+/* The line is there for all threads of the block. */
+DEVICE void stage_wait()
+{
+#ifdef WK_NVIDIA
+    copies_wait();
+#endif
+    barrier();
 }
 
 /* small from big: the line of big is read once, in order, and the elements are picked from shared memory. PAIR 2: lines
@@ -105,11 +123,11 @@ template <class T, int KB, int PAIR> DEVICE void lines_gather(const lines_args &
             T *small = (T *)a.small + l.small + base * a.small_along;
             int left = (int)a.n - base;
             u32 place[STEPS][PAIR];
-            fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, 0, (u32)a.size, place);
-            if (base == 0) {
+            if (base == 0)
                 stage_line<T, KB>(a, (const T *)a.big + l.big, line);
-                barrier();
-            }
+            fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, 0, (u32)a.size, place);
+            if (base == 0)
+                stage_wait();
             UNROLL
             for (int s = 0; s < STEPS; s++) {
                 pack<T, PAIR> v = {};
@@ -322,6 +340,122 @@ DEVICE void add_chunk(const lines_args &a, const line_of &l, int base, int chunk
     barrier();
 }
 
+/* ---- adding where few values meet ----
+ *
+ * Most places get no more than SLOTS values of a chunk: those lie in slots of their own, in whatever order they came, and
+ * further ones in a list. Where a place gets more than MOST, or the list is full, the chunk is sorted instead. */
+
+enum { SLOTS = WK_LINE_SLOTS, MOST = 8 };
+
+template <class A, int SIZE> struct slot_room {
+    u32 counts[SIZE];
+    A slots[SLOTS][SIZE];
+    A list[WK_LINE_LIST];
+    u32 list_places[WK_LINE_LIST], n_list, beyond;
+};
+
+/* The values of a chunk into their slots; false: they do not fit. */
+template <class T, int SIZE, int PAIR>
+DEVICE bool slot_chunk(const lines_args &a, const line_of &l, int base, u32 first, u32 width, slot_room<sum<T>, SIZE> &r)
+{
+    const int STEPS = 4, GROUPS = SIZE / WK_LINE_THREADS / 4;
+    u32 place[STEPS][PAIR];
+    pack<T, PAIR> value[STEPS];
+    const T *small = (const T *)a.small + l.small + base * a.small_along;
+    int left = (int)a.n - base;
+    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
+    UNROLL
+    for (int s = 0; s < STEPS; s++) {
+        int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
+        value[s] = load_once<PAIR>(small + (PAIR == 2 ? i : i * a.small_along));
+    }
+    UNROLL
+    for (int g = 0; g < GROUPS; g++)
+        store<4>(r.counts + nth<4>(g), pack<u32, 4>{});
+    if (thread_id() == 0)
+        r.n_list = r.beyond = 0;
+    barrier();
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++) { /* all on their way before the first is looked at */
+        u32 &to = place[s / PAIR][s % PAIR];
+        if (to != NOWHERE)
+            to |= atomic_next(&r.counts[to]) << 16;
+    }
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++) {
+        u32 to = place[s / PAIR][s % PAIR] & 0xFFFF, before = place[s / PAIR][s % PAIR] >> 16;
+        sum<T> v = to_sum(value[s / PAIR].v[s % PAIR]);
+        if (before < SLOTS) {
+            r.slots[before][to] = v;
+        } else if (place[s / PAIR][s % PAIR] != NOWHERE) {
+            u32 at = atomic_next(&r.n_list);
+            if (before < MOST && at < WK_LINE_LIST)
+                r.list[at] = v, r.list_places[at] = to;
+            else
+                atomic_next(&r.beyond);
+        }
+    }
+    barrier();
+    return !r.beyond;
+}
+
+/* The sum of a place's n values, keys being the bits of those in slots, in order; others are in the list. */
+template <class A, int SIZE, class K> DEVICE A sum_listed(const slot_room<A, SIZE> &r, u32 place, u32 n, const K *key)
+{
+    K k[MOST];
+    A sum = 0;
+    UNROLL
+    for (int i = 0; i < MOST; i++)
+        k[i] = i < SLOTS ? key[i] : ~(K)0;
+    ROLLED
+    for (u32 j = 0; j < r.n_list; j++) {
+        K next = r.list_places[j] == place ? bit_cast<K>(r.list[j]) : ~(K)0;
+        UNROLL
+        for (int i = 0; i < MOST; i++)
+            put_in_order(k[i], next);
+    }
+    UNROLL
+    for (int i = 0; i < MOST; i++)
+        sum = i < n ? sum + bit_cast<A>(k[i]) : sum;
+    return sum;
+}
+
+/* The slots' values onto the thread's part of the line. */
+template <class A, int SIZE> DEVICE void add_slots(const slot_room<A, SIZE> &r, A (*total)[4])
+{
+    typedef typename bits_of<A>::type K;
+    const int GROUPS = SIZE / WK_LINE_THREADS / 4;
+    UNROLL
+    for (int g = 0; g < GROUPS; g++) {
+        pack<u32, 4> count = load<4>(r.counts + nth<4>(g));
+        pack<A, 4> v[SLOTS];
+        UNROLL
+        for (int s = 0; s < SLOTS; s++)
+            v[s] = load<4>(r.slots[s] + nth<4>(g));
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            u32 n = count.v[e];
+            K k[SLOTS];
+            UNROLL
+            for (u32 s = 0; s < SLOTS; s++)
+                k[s] = s < n ? bit_cast<K>(v[s].v[e]) : ~(K)0;
+            put_in_order(k[0], k[1]);
+            put_in_order(k[2], k[3]);
+            put_in_order(k[0], k[2]);
+            put_in_order(k[1], k[3]);
+            put_in_order(k[1], k[2]);
+            A sum = bit_cast<A>(k[0]);
+            UNROLL
+            for (u32 s = 1; s < SLOTS; s++)
+                sum = s < n ? sum + bit_cast<A>(k[s]) : sum;
+            if (n > SLOTS)
+                sum = sum_listed<A, SIZE>(r, nth<4>(g) + e, n, k);
+            total[g][e] = n ? total[g][e] + sum : total[g][e];
+        }
+    }
+    barrier();
+}
+
 /* A thread's part of a line: groups of four neighbours. */
 template <class T, int GROUPS> DEVICE void fetch_part(const T *from, i64 along, bool packed, int width, sum<T> (*v)[4])
 {
@@ -362,11 +496,15 @@ template <class T, int GROUPS> DEVICE void store_part(T *to, i64 along, bool pac
 }
 
 /* A line of big, or a tile of SIZE of it, in the registers of a block. PAIR 2: lines of ids and of small are packed, even
- * and aligned. */
-template <class T, int SIZE, int PAIR> DEVICE void lines_add(const lines_args &a)
+ * and aligned. SLOTTED: there is room for slots. */
+template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const lines_args &a)
 {
     const int GROUPS = SIZE / WK_LINE_THREADS / 4, CHUNK = 4 * WK_LINE_THREADS * PAIR;
-    SHARED alignas(16) add_room<sum<T>, SIZE> room;
+    typedef add_room<sum<T>, SIZE> to_sort;
+    typedef slot_room<sum<T>, SIZE> to_slot;
+    const int BYTES = WK_LINE_ROOM(SIZE, (int)sizeof(sum<T>), SLOTTED);
+    static_assert(sizeof(to_sort) <= BYTES && (!SLOTTED || sizeof(to_slot) <= BYTES), "room");
+    ROOM(room, BYTES);
     for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
         u32 line = divide(unit, a.tiles);
         u32 first = (unit - line * a.tiles.d) * SIZE, width = lesser((u32)a.size - first, (u32)SIZE);
@@ -375,8 +513,15 @@ template <class T, int SIZE, int PAIR> DEVICE void lines_add(const lines_args &a
         fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
                               a.from ? (int)width : 0, total);
         for (int base = 0; base < (int)a.n; base += CHUNK) {
-            sort_chunk<T, SIZE, PAIR>(a, l, base, first, width, room);
-            add_chunk<T, SIZE>(a, l, base, CHUNK, first, room, total);
+            if constexpr (SLOTTED) {
+                if (slot_chunk<T, SIZE, PAIR>(a, l, base, first, width, *(to_slot *)room)) {
+                    add_slots<sum<T>, SIZE>(*(to_slot *)room, total);
+                    continue;
+                }
+                barrier();
+            }
+            sort_chunk<T, SIZE, PAIR>(a, l, base, first, width, *(to_sort *)room);
+            add_chunk<T, SIZE>(a, l, base, CHUNK, first, *(to_sort *)room, total);
         }
         store_part<T, GROUPS>((T *)a.big + l.big + first * a.big_along, a.big_along, a.packed, (int)width, total);
     }

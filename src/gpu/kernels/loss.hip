@@ -1,4 +1,5 @@
 /* loss.hip: losses and their gradients. */
+#include "cluster.h"
 #include "lines.hip"
 #include "loss.h"
 #include "walk.hip"
@@ -71,6 +72,15 @@ template <class T, class I> DEVICE void class_rows(const class_args &a)
     }
 }
 
+/* e to the x as good as T needs it. */
+template <class T> DEVICE acc<T> exp_for(acc<T> x)
+{
+    if constexpr (sizeof(T) == 2)
+        return m_exp_fast(x);
+    else
+        return m_exp(x);
+}
+
 /* dx = softmax(x) - 1 at the target, times the scale. */
 template <class T, class I, int VEC> DEVICE void class_gradient(const class_args &a)
 {
@@ -86,7 +96,7 @@ template <class T, class I, int VEC> DEVICE void class_gradient(const class_args
         pack<T, VEC> p = load<VEC>((const T *)a.x + row * a.row + at * a.column);
         UNROLL
         for (int i = 0; i < VEC; i++) {
-            A d = m_exp(get(p.v[i]) - top) * part - (at + i == target ? scale : 0);
+            A d = exp_for<T>(get(p.v[i]) - top) * part - (at + i == target ? scale : 0);
             p.v[i] = put<T>(used ? d : 0);
         }
         store<VEC>((T *)a.dx + row * a.classes + at, p);
@@ -121,10 +131,51 @@ template <class T, class I, int VEC> DEVICE void class_stream(const class_args &
             UNROLL
             for (int j = 0; j < ahead * VEC; j++) {
                 i64 column = (i64)(at + j / VEC * THREADS) * VEC + j % VEC;
-                A d = m_exp(v[j / VEC][j % VEC] - top) * part - (column == target ? scale : 0);
+                A d = exp_for<T>(v[j / VEC][j % VEC] - top) * part - (column == target ? scale : 0);
                 v[j / VEC][j % VEC] = used ? d : 0;
             }
             store_line<VEC, ahead>(v, (T *)a.dx + row * a.classes, at, THREADS, steps);
+        }
+    }
+}
+
+/* The same for rows that a block or a cluster keeps. */
+template <class T, class I, int KEEP, int THREADS, int BLOCKS> DEVICE void class_kept(const class_args &a)
+{
+    typedef acc<T> A;
+    SHARED A all[2][BLOCKS][2];
+    kept_line<T, KEEP, THREADS, BLOCKS> x;
+    x.steps = (u32)a.tiles.d;
+    cluster_begin<BLOCKS>();
+    i64 start = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
+    A scale = gradient_scale<A>(a);
+    for (i64 row = start, turn = 0; row < a.rows; row += clusters, turn++) {
+        i64 target = (i64)((const I *)a.targets)[row * a.target];
+        const T *line = (const T *)a.x + row * a.row;
+        bool used = target != a.padding && (u64)target < (u64)a.classes, speaks = thread_id() + block_id() % BLOCKS == 0;
+        x.fetch(line, put<T>(smallest<A>()));
+        sum_exp<A> total = kept_sum_exp(x, true, all[turn & 1], turn == 0);
+        A top = total.top, sum = total.sum;
+        if (!used && target != a.padding && speaks)
+            index_ok(a.report, target, a.classes);
+        if (speaks) {
+            put_loss<T>(a, row, used ? (f64)(top - get(line[target])) + (f64)m_log(sum) : 0);
+            if (a.lse)
+                ((A *)a.lse)[row] = used ? top + m_log(sum) : 0;
+        }
+        A part = scale / sum;
+        u32 at = used ? (u32)target / x.VEC : x.steps, place = (u32)target % x.VEC;
+        UNROLL
+        for (int k = 0; a.dx && k < KEEP; k++) {
+            A v[x.VEC];
+            x.forget(k);
+            UNROLL
+            for (int i = 0; i < x.VEC; i++)
+                v[i] = used ? exp_for<T>(x.value(k, i) - top) * part : 0;
+            UNROLL
+            for (int i = 0; x.index(k) == at && i < x.VEC; i++)
+                v[i] -= i == place ? scale : 0;
+            x.store_pack(k, (T *)a.dx + row * a.classes, v);
         }
     }
 }

@@ -121,12 +121,33 @@ DEVICE void map_strided(const map_args &a)
     }
 }
 
-/* MODE 0: packed; 1: strided; 2: strided, more than 2^31 elements. */
+/* Rows that every input walks by 0 or 1: a block is in one of them, whose number is its y, so that nothing is divided. */
+template <class F, class TO, class T0, class T1, class T2, int INPUTS, int VEC> DEVICE void map_rows(const map_args &a)
+{
+    i64 row = block_id_y();
+    u32 at = (block_id() * block_size() + thread_id()) * VEC, width = (u32)a.size64[0];
+    if (at >= width)
+        return;
+    T0 x0[VEC];
+    T1 x1[VEC];
+    T2 x2[VEC];
+    if constexpr (INPUTS > 0)
+        fetch<T0, VEC>((const T0 *)a.in[0] + row * a.stride[0][1], at, a.stride[0][0] == 0, x0);
+    if constexpr (INPUTS > 1)
+        fetch<T1, VEC>((const T1 *)a.in[1] + row * a.stride[1][1], at, a.stride[1][0] == 0, x1);
+    if constexpr (INPUTS > 2)
+        fetch<T2, VEC>((const T2 *)a.in[2] + row * a.stride[2][1], at, a.stride[2][0] == 0, x2);
+    compute<F, TO, T0, T1, T2, INPUTS, VEC>(a, row * width, at, x0, x1, x2);
+}
+
+/* MODE 0: packed; 1: strided; 2: strided, more than 2^31 elements; 3: rows. */
 template <class F, class TO, class T0, class T1, class T2, int INPUTS, int VEC, int MODE>
 DEVICE void map(const map_args &a)
 {
     if constexpr (MODE == 0)
         map_packed<F, TO, T0, T1, T2, INPUTS, VEC>(a);
+    else if constexpr (MODE == 3)
+        map_rows<F, TO, T0, T1, T2, INPUTS, VEC>(a);
     else
         map_strided<F, TO, T0, T1, T2, INPUTS, VEC, MODE == 2>(a);
 }

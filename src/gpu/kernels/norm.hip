@@ -1,7 +1,7 @@
 /* norm.hip: layer, rms and group norm of rows that registers hold: one read of x, one write of y.
  *
  * LANES threads share a row, a part of a wave or a whole block; each has PACKS packs of VEC neighbours of it. */
-#include "device.h"
+#include "cluster.h"
 #include "norm.h"
 
 /* N sums over the LANES threads of a row. room: of the block, N values for each wave. */
@@ -128,11 +128,10 @@ DEVICE void sum_row(bool centred, const row_part<T, VEC, PACKS, LANES> &r, acc<T
 }
 
 /* How a row is normalised, from its sums. */
-template <class T>
-DEVICE row_stats<acc<T>> stats_from(const norm_rows_args &a, bool centred, acc<T> start, const wide<T> *sums)
+template <class T, class W>
+DEVICE row_stats<acc<T>> stats_from(const norm_rows_args &a, bool centred, acc<T> start, const W *sums)
 {
     typedef acc<T> R;
-    typedef wide<T> W;
     W inverse_n = (W)a.inverse_n;
     if (!centred)
         return {0, 1 / m_sqrt((R)(sums[1] * inverse_n) + (R)a.eps), 0};
@@ -240,37 +239,71 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
     }
 }
 
-/* Layer and rms norm of 16-bit rows, where instructions count as much as bytes: a thread has a part of two rows, and gets
- * their weights once. */
-template <class T, int VEC, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs(const norm_rows_args &a)
+/* As sum_row, of a row as it lies in memory; behind its end there are zeros. */
+template <class T, int KEEP, int LANES, int BLOCKS, class W>
+DEVICE void sum_kept(bool centred, const kept_line<T, KEEP, LANES, BLOCKS> &r, acc<T> start, W *sums)
 {
     typedef acc<T> R;
-    const int THREADS = LANES > WAVE ? LANES : 256, PER = 2 * THREADS / LANES;
+    R s = 0, q = 0, own = centred ? r.value(0, 0) : (R)0;
+    int k = 0;
+    UNROLL
+    for (int p = 0; p < KEEP; p++) {
+        bool there = r.index(p) < r.steps;
+        R here = there ? own : (R)0; /* so that those behind the end do not count */
+        k += there ? r.VEC : 0;
+        UNROLL
+        for (int e = 0; e < r.VEC; e++) {
+            R d = centred ? r.value(p, e) - here : r.value(p, e);
+            s += centred ? d : (R)0;
+            q += d * d;
+        }
+    }
+    sums[0] = s;
+    sums[1] = q;
+    if (centred) {
+        W off = (W)own - (W)start;
+        sums[0] += k * off;
+        sums[1] += off * (2 * (W)s + k * off);
+    }
+}
+
+/* Layer and rms norm of 16-bit rows, where instructions and registers count as much as bytes: a thread has a part of two rows,
+ * and gets their weights once. */
+template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    const int THREADS = LANES > WAVE ? LANES : 256, PER = 2 * THREADS / LANES, VEC = 16 / sizeof(T);
     SHARED wide<T> room[4 * THREADS / WAVE];
-    row_part<T, VEC, PACKS, LANES> r[2];
-    r[0].lane = r[1].lane = thread_id() % LANES;
-    r[0].n = r[1].n = a.n;
+    kept_line<T, PACKS, LANES> r[2];
+    r[0].steps = r[1].steps = (u32)(a.n / VEC);
     for (i64 base = (i64)block_id() * PER; base < a.rows; base += (i64)grid_blocks() * PER) {
         i64 row = base + thread_id() / LANES * 2;
         R start[2];
-        wide<T> sums[4];
+        wide<T> sums[2][2];
         row_stats<R> s[2];
         UNROLL
         for (int k = 0; k < 2; k++) {
             const T *x = (const T *)a.x + lesser(row + k, a.rows - 1) * a.x_step;
-            start[k] = get(*x);
-            r[k].fetch(x);
+            start[k] = CENTRED ? get(*x) : (R)0;
+            r[k].fetch(x, put<T>((R)0));
         }
         UNROLL
         for (int k = 0; k < 2; k++)
-            sum_row(CENTRED, r[k], start[k], sums + 2 * k);
-        row_sums<LANES, 4>(sums, room);
+            sum_kept(CENTRED, r[k], start[k], sums[k]);
+        if constexpr (CENTRED) {
+            row_sums<LANES, 4>(sums[0], room);
+        } else { /* squares alone */
+            wide<T> squares[2] = {sums[0][1], sums[1][1]};
+            row_sums<LANES, 2>(squares, room);
+            sums[0][1] = squares[0];
+            sums[1][1] = squares[1];
+        }
         UNROLL
         for (int k = 0; k < 2; k++)
-            s[k] = stats_from<T>(a, CENTRED, start[k], sums + 2 * k);
+            s[k] = stats_from<T>(a, CENTRED, start[k], sums[k]);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
-            int at = r[0].index(p);
+            int at = (int)r[0].index(p) * VEC;
             R w[VEC], b[VEC];
             if (at >= a.n)
                 continue;
@@ -278,9 +311,57 @@ template <class T, int VEC, int PACKS, int LANES, int CENTRED> DEVICE void norm_
             weights_at<T, VEC, 0>(a, a.bias, 0, at, 0, b);
             UNROLL
             for (int k = 0; k < 2; k++) {
+                R v[VEC];
+                r[k].forget(p);
+                UNROLL
+                for (int e = 0; e < VEC; e++)
+                    v[e] = ((r[k].value(p, e) - s[k].mean) * s[k].scale + s[k].shift) * w[e] + b[e];
                 if (row + k < a.rows)
-                    put_pack<T, VEC>(r[k].v[p], s[k], w, b, (T *)a.y + (row + k) * a.n + at);
+                    r[k].store_pack(p, (T *)a.y + (row + k) * a.n, v);
             }
+        }
+    }
+}
+
+/* ---- rows of a block or a cluster ---- */
+
+/* Layer and rms norm. */
+template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void norm_kept(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    SHARED f64 room[2 * THREADS / WAVE], all[2][BLOCKS][2];
+    kept_line<T, KEEP, THREADS, BLOCKS> r;
+    r.steps = (u32)(a.n / r.VEC);
+    cluster_begin<BLOCKS>();
+    i64 first = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
+    for (i64 row = first, turn = 0; row < a.rows; row += clusters, turn++) {
+        const T *x = (const T *)a.x + row * a.x_step;
+        R start = get(*x);
+        f64 sums[2];
+        r.fetch(x, put<T>((R)0));
+        sum_kept(a.centred, r, start, sums); /* in f64: these rows are long */
+        row_sums<THREADS, 2>(sums, room);
+        if constexpr (BLOCKS > 1) {
+            cluster_exchange<BLOCKS, 2>(sums, all[turn & 1], turn == 0);
+            sums[0] = sums[1] = 0;
+            ROLLED
+            for (int b = 0; b < BLOCKS; b++) {
+                sums[0] += all[turn & 1][b][0];
+                sums[1] += all[turn & 1][b][1];
+            }
+        }
+        row_stats<R> s = stats_from<T>(a, a.centred, start, sums);
+        UNROLL
+        for (int p = 0; p < KEEP; p++) {
+            int at = (int)(r.index(p) < r.steps ? r.index(p) : 0) * r.VEC;
+            R v[r.VEC], w[r.VEC], b[r.VEC];
+            r.forget(p);
+            weights_at<T, r.VEC, 0>(a, a.weight, 0, at, 1, w);
+            weights_at<T, r.VEC, 0>(a, a.bias, 0, at, 0, b);
+            UNROLL
+            for (int e = 0; e < r.VEC; e++)
+                v[e] = ((r.value(p, e) - s.mean) * s.scale + s.shift) * w[e] + b[e];
+            r.store_pack(p, (T *)a.y + row * a.n, v);
         }
     }
 }

@@ -240,13 +240,16 @@ template <class F, class S> DEVICE void merge_lanes(S &s, u32 group)
 /* Over the block; thread 0 gets the result. */
 template <class F, class S> DEVICE void merge_block(S &s)
 {
-    SHARED S room[WK_REDUCE_THREADS / WAVE];
+    const u32 waves = WK_REDUCE_THREADS / WAVE;
+    SHARED S room[waves];
     merge_lanes<F>(s, WAVE);
     if (lane_id() == 0)
         room[wave_id()] = s;
     barrier();
-    for (int i = 1; i < WK_REDUCE_THREADS / WAVE && thread_id() == 0; i++)
-        s.merge(room[i]);
+    if (wave_id() == 0) {
+        s = room[lane_id() % waves];
+        merge_lanes<F>(s, waves);
+    }
     barrier();
 }
 
@@ -285,7 +288,7 @@ template <int HOW, class S, class T, int VEC> DEVICE void take_pack(S *s, const 
 template <int HOW, class S, class T, int VEC>
 DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
 {
-    const int ahead = VEC == 1 ? 8 : 4;
+    const int ahead = VEC == 1 || (HOW != ALONG && sizeof(T) == 2) ? 8 : 4;
     for (; at + (ahead - 1) * step < to; at += ahead * step) {
         pack<T, VEC> p[ahead];
         UNROLL

@@ -1,5 +1,6 @@
 /* softmax.hip: softmax and its gradient, in one pass over memory where a line fits into the registers of the threads
  * that share it. */
+#include "cluster.h"
 #include "lines.hip"
 #include "map.hip"
 #include "softmax.h"
@@ -58,6 +59,34 @@ template <class T, int VEC, int KEEP, int THREADS, int MODE> DEVICE void softmax
             y[j / VEC][j % VEC] = MODE == LOG ? dyj - m_exp_fast(yj) * sum : yj * (dyj - sum);
         }
         store_line<VEC, KEEP>(y, (T *)a.y + to.y, at, group, mine);
+    }
+}
+
+/* Longer lines, of a block or a cluster each. */
+template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_kept(const softmax_args &a)
+{
+    typedef acc<T> A;
+    SHARED A all[2][BLOCKS][2];
+    kept_line<T, KEEP, THREADS, BLOCKS> x;
+    x.steps = (u32)a.steps;
+    cluster_begin<BLOCKS>();
+    i64 start = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
+    for (i64 line = start, turn = 0; line < a.lines; line += clusters, turn++) {
+        walk_offsets to = walk_to(a.kept, line);
+        x.fetch((const T *)a.x + to.x, put<T>(smallest<A>()));
+        sum_exp<A> total = kept_sum_exp(x, a.mode != FAST, all[turn & 1], turn == 0);
+        A top = total.top, scale = 1 / total.sum, shift = m_log(total.sum);
+        UNROLL
+        for (int k = 0; k < KEEP; k++) {
+            A v[x.VEC];
+            x.forget(k);
+            UNROLL
+            for (int i = 0; i < x.VEC; i++) {
+                v[i] = x.value(k, i) - top;
+                v[i] = a.mode == LOG ? v[i] - shift : m_exp_fast(v[i]) * scale;
+            }
+            x.store_pack(k, (T *)a.y + to.y, v);
+        }
     }
 }
 
