@@ -102,7 +102,7 @@ static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
     one_call one = {s, k};
     if (b->tune && !b->impl) {
-        wk_tune(WK_TUNE(.again = 1));
+        wk_tune(WK_TUNE(.again = 1, .seconds = 3));
         run_once(b, s, k);
         wk_tune(NULL);
     }
@@ -116,7 +116,7 @@ static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 }
 
 /* The median time of a case; -1 with an error pending when it cannot run. */
-static double measure(bench *b, const bench_case *k)
+static double measure_sample(bench *b, const bench_case *k)
 {
     static double times[MAX_TIMES];
     wk_sample s;
@@ -142,6 +142,16 @@ static double measure(bench *b, const bench_case *k)
         return -1;
     qsort(times, (size_t)n, sizeof *times, bench_compare);
     return times[n / 2];
+}
+
+static double measure(bench *b, const bench_case *k)
+{
+    int fixed = wk_deterministic();
+    if (k->how == BENCH_ANY_ORDER)
+        wk_set_deterministic(0);
+    double us = measure_sample(b, k);
+    wk_set_deterministic(fixed);
+    return us;
 }
 
 /* ---- peers ---- */

@@ -4,8 +4,9 @@
 
 #include "check/sample.h"
 
-/* In place: output 0 is input 0. Loss alone: without the gradient, which is another output. */
-typedef enum { BENCH_PLAIN, BENCH_IN_PLACE, BENCH_LOSS_ALONE } bench_how;
+/* In place: output 0 is input 0. Loss alone: without the gradient, which is another output. Any order: last bits may differ
+ * from run to run (wk_set_deterministic). */
+typedef enum { BENCH_PLAIN, BENCH_IN_PLACE, BENCH_LOSS_ALONE, BENCH_ANY_ORDER } bench_how;
 
 /* A case is an op on a sample (see sample.h) in one dtype. Bytes count each input and each output once, flops a
  * multiply-add as two; what is 0 is not reported. Names, sizes and counts are those of the peers' scripts. */

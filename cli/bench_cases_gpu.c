@@ -41,15 +41,18 @@
     {"sdpa." name ".bf16", "sdpa", "q=T[" q "] k=T[" kv "] v=T[" kv "]" more, WK_BF16, bytes, flops, 0, \
      BENCH_PLAIN},
 
-#define SDPA_BACKWARD(name, q, kv, row, more, flops) \
-    {"sdpa_backward." name ".bf16", \
+#define SDPA_GRADIENT(name, q, kv, row, more, flops, how) \
+    {"sdpa_backward." name, \
      "sdpa_backward", \
      "q=T[" q "] k=T[" kv "] v=T[" kv "] y=T[" q "] lse=S[" row "]:20..21 dy=T[" q "]" more, \
      WK_BF16, \
      0, \
      flops, \
      0, \
-     BENCH_PLAIN},
+     how},
+#define SDPA_BACKWARD(name, q, kv, row, more, flops) \
+    SDPA_GRADIENT(name ".bf16", q, kv, row, more, flops, BENCH_PLAIN) \
+    SDPA_GRADIENT(name ".bf16.any_order", q, kv, row, more, flops, BENCH_ANY_ORDER)
 
 #define CONV(name, x, w, more, flops) \
     {"conv2d." name ".f32", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F32, 0, flops, 0, BENCH_PLAIN}, \

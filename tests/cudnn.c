@@ -1,58 +1,12 @@
 /* cudnn.c: cuDNN plans convolutions for an H200 that is not there: every graph that wick builds has an engine, and the
  * engines keep wick's promises. Skipped where there is no cuDNN, or one that does not plan without a GPU. */
-#define wk_cuda_impls_act tested_impls_act
 #define wk_cuda_impls_conv tested_impls_conv
 #define wk_cudnn_conv_variants tested_variants
+#define wk_cudnn_conv_refuse tested_refuse
+#define wk_cudnn_conv_ends_well tested_ends_well
+#define wk_cudnn_conv_run tested_run
 #include "../src/cuda/cudnn_conv.c"
-#include "test.h"
-
-enum {
-    DEVICEPROP_DESCRIPTOR = 38,
-    DEVICEPROP_JSON = 2702,
-    ENGINEHEUR_DEVICEPROP = 204,
-    EXECUTION_PLAN_DEVICEPROP = 407,
-    TYPE_CHAR = 24
-};
-
-static const char h200[] =
-    "{\"deviceName\":\"H200\",\"deviceVer\":900,\"driverVer\":13000,\"cudaDeviceId\":0,\"pciDeviceId\":0,"
-    "\"multiProcessorCount\":132,\"smCountOrigin\":0,\"warpSize\":32,\"regsPerBlock\":65536,"
-    "\"maxRegistersPerSM\":65536,\"maxSharedMemoryPerBlock\":49152,\"maxSharedMemoryPerBlockOptin\":232448,"
-    "\"reservedSharedMemoryPerBlock\":1024,\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,"
-    "\"maxThreadsPerSM\":2048,\"maxBlockSize\":[1024,1024,64],\"maxGridSize\":[2147483647,65535,65535],"
-    "\"isTccDriver\":0,\"supportCoopLaunch\":1,\"totalGlobalMem\":150000000000,\"smClockRateKHz\":1980000,"
-    "\"memClockRateKHz\":3201000,\"memoryBusWidth\":6144,\"l2CacheSize\":62914560}";
-
-static cudnnBackendDescriptor_t device;
-static __typeof__(wk_cudnn.cudnnBackendSetAttribute) really_set;
-
-/* The device in the place of the handle, which cannot be had without a GPU. */
-static cudnnStatus_t set_for_device(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                                    cudnnBackendAttributeType_t type, int64_t n, const void *values)
-{
-    if (name == CUDNN_ATTR_OPERATIONGRAPH_HANDLE)
-        return CUDNN_STATUS_SUCCESS;
-    if (name == CUDNN_ATTR_EXECUTION_PLAN_HANDLE)
-        return really_set(d, EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device);
-    cudnnStatus_t status =
-        name == CUDNN_ATTR_ENGINEHEUR_MODE
-            ? really_set(d, ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device)
-            : CUDNN_STATUS_SUCCESS;
-    return status == CUDNN_STATUS_SUCCESS ? really_set(d, name, type, n, values) : status;
-}
-
-static bool open_device(void)
-{
-    if (!wk_cudnn_load() ||
-        wk_cudnn.cudnnBackendCreateDescriptor(DEVICEPROP_DESCRIPTOR, &device) != CUDNN_STATUS_SUCCESS ||
-        wk_cudnn.cudnnBackendSetAttribute(device, DEVICEPROP_JSON, TYPE_CHAR, sizeof h200 - 1, h200) !=
-            CUDNN_STATUS_SUCCESS ||
-        wk_cudnn.cudnnBackendFinalize(device) != CUDNN_STATUS_SUCCESS)
-        return false;
-    really_set = wk_cudnn.cudnnBackendSetAttribute;
-    wk_cudnn.cudnnBackendSetAttribute = set_for_device;
-    return true;
-}
+#include "cudnn_plans.h"
 
 /* A square convolution; dims of the window. */
 typedef struct {
@@ -68,7 +22,9 @@ static const layer all[] = {
     {"volume", 3, 2, 3, 7, 4, 3, 1, 1, 1, 1},
 };
 
-static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way)
+static const layer deep = {"deep", 2, 4, 320, 64, 320, 3, 1, 1, 1, 1};
+
+static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way, bool may_turn)
 {
     work w = {.dtype = dtype, .way = way};
     w.g = (wk_conv_geometry){
@@ -84,83 +40,83 @@ static work work_of(const layer *l, wk_dtype dtype, wk_conv_way way)
             (w.g.image[d] + 2 * w.g.padding[d] - (w.g.kernel[d] - 1) * w.g.dilation[d] - 1) / w.g.stride[d] +
             1;
     }
-    choose_layout(&w, 0);
+    choose_order(&w, 0, may_turn);
     fill_shapes(&w, l->dims);
     return w;
 }
 
-/* The numerical notes of a configuration's engine, as bits. */
-static unsigned notes_of(cudnnBackendDescriptor_t config)
-{
-    enum { MOST = 32 };
-    cudnnBackendNumericalNote_t notes[MOST];
-    cudnnBackendDescriptor_t engine = NULL;
-    int64_t n = 0;
-    unsigned set = 0;
-    wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-    wk_cudnn.cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                      &n, &engine);
-    n = 0;
-    wk_cudnn.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                      MOST, &n, notes);
-    for (int64_t i = 0; i < n; i++)
-        set |= 1u << notes[i];
-    wk_cudnn.cudnnBackendDestroyDescriptor(engine);
-    return set;
-}
+enum {
+    BIAS = 1 << WK_CONV_BIAS,
+    NORM = 1 << WK_CONV_MEAN | 1 << WK_CONV_VAR | 1 << WK_CONV_EPS | 1 << WK_CONV_SCALE | 1 << WK_CONV_SHIFT
+};
 
-static void test_layer(const layer *l, wk_dtype dtype, wk_conv_way way, bool bias, bool relu)
+static void test_layer(const layer *l, wk_dtype dtype, wk_conv_way way, unsigned has, bool relu)
 {
     static wk_cudnn_plan p;
-    work w = work_of(l, dtype, way);
-    w.bias = bias;
+    work w = work_of(l, dtype, way, !has && !relu);
+    w.has = has;
     w.relu = relu;
     p = (wk_cudnn_plan){0};
-    set_up(NULL, &p, &w);
-    test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%s, %s, way %d: %s", l->name,
-               wk_dtype_name(dtype), (int)way, p.trouble);
+    wk_cudnn_conv_set_up(NULL, &p, &w);
+    test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%s, %s, way %d, end %x: %s", l->name,
+               wk_dtype_name(dtype), (int)way, has, p.trouble);
     for (int i = 0; i < p.n_configs; i++) {
         unsigned notes = notes_of(p.configs[i]);
         CHECK(!(notes >> CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC & 1));
         CHECK(dtype != WK_F32 || !(notes >> CUDNN_NUMERICAL_NOTE_TENSOR_CORE & 1));
     }
-    if (p.execution)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p.execution);
-    while (p.n_configs > 0)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p.configs[--p.n_configs]);
-    while (p.n_made > 0)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p.made[--p.n_made]);
+    drop_plan(&p);
 }
 
 /* A variant says which configuration, in which order. */
 static void test_variants(void)
 {
-    work w = work_of(&all[0], WK_F16, WK_CONV_TO_MAP);
-    for (int last = 0; last < 2; last++) {
-        choose_layout(&w, variant_of(last, 5));
-        CHECK_EQ(w.channels_last, last);
+    for (int order = PLAIN; order <= LAST; order++) {
+        work w = work_of(&all[0], WK_F16, WK_CONV_TO_MAP, true);
+        choose_order(&w, variant_of(order, 5), true);
+        CHECK_EQ(w.channels_last, order == LAST);
         CHECK_EQ(w.number, 6);
     }
+}
+
+/* In f32 the map and the image are exchanged where cuDNN is the faster for it. */
+static void test_turns(void)
+{
+    for (int way = WK_CONV_TO_MAP; way <= WK_CONV_TO_IMAGE; way++) {
+        work many = work_of(&all[0], WK_F32, way, true), few = work_of(&deep, WK_F32, way, true);
+        CHECK_EQ(many.way, WK_CONV_TO_IMAGE);
+        CHECK_EQ(many.fft, WK_CUDNN_FFT_FIRST);
+        CHECK_EQ(few.way, WK_CONV_TO_MAP);
+        CHECK_EQ(few.fft, WK_CUDNN_FFT_NONE);
+    }
+    work strided = work_of(&all[2], WK_F32, WK_CONV_TO_IMAGE, true);
+    CHECK(!strided.turned);
 }
 
 int main(void)
 {
     test_variants();
+    test_turns();
     if (!open_device()) {
         SKIP("cuDNN does not plan here");
         return test_end();
     }
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         for (int way = WK_CONV_TO_MAP; way < WK_CONV_WAYS; way++) {
-            test_layer(&all[i], WK_F32, way, false, false);
-            test_layer(&all[i], WK_F16, way, false, false);
-            test_layer(&all[i], WK_BF16, way, false, false);
+            test_layer(&all[i], WK_F32, way, 0, false);
+            test_layer(&all[i], WK_F16, way, 0, false);
+            test_layer(&all[i], WK_BF16, way, 0, false);
         }
         for (int relu = 0; relu < 2; relu++) {
-            test_layer(&all[i], WK_F32, WK_CONV_TO_MAP, true, relu);
-            test_layer(&all[i], WK_F16, WK_CONV_TO_MAP, true, relu);
+            test_layer(&all[i], WK_F32, WK_CONV_TO_MAP, BIAS, relu);
+            test_layer(&all[i], WK_F16, WK_CONV_TO_MAP, BIAS, relu);
+            work w = work_of(&all[i], WK_F16, WK_CONV_TO_MAP, false);
+            if (all[i].dims != 2 || all[i].groups > 1 || !wk_cudnn_conv_ends_well(&w.g))
+                continue;
+            test_layer(&all[i], WK_F16, WK_CONV_TO_MAP, NORM, relu);
+            test_layer(&all[i], WK_BF16, WK_CONV_TO_MAP, BIAS | NORM, relu);
         }
     }
-    test_layer(&all[0], WK_F64, WK_CONV_TO_MAP, false, false);
+    test_layer(&all[0], WK_F64, WK_CONV_TO_MAP, 0, false);
     return test_end();
 }

@@ -1,82 +1,31 @@
 /* cudnn_attention.c: attention by cuDNN, which knows it as a graph of operations: a product, what is done to its
  * elements, a softmax in steps, a product. What lies between is never in memory. */
-#include "cudnn_plan.h"
+#include "cudnn_attention.h"
 #include "gpu/families.h"
-#include "ops/attention.h"
 #include "wick/ops.h"
 
-/* Tensors by what they are. */
-enum { Q = 1, K, V, Y, LSE, SCALE, LOWEST, KEYS, QUERIES, REACH, LOWEST2, IDS };
+/* ---- parts of graphs ---- */
 
-typedef struct {
-    wk_dtype dtype;
-    int64_t b, hq, hk, s, t, d, dv;
-    int64_t strides[Y + 1][4]; /* of Q, K, V, Y */
-    bool causal, lse;
-    int number;    /* of the configuration to take; 0: the first that works */
-    bool windowed; /* keys too far before the query are not seen either */
-    float scale, lowest, reach;
-    int32_t keys, queries;
-    void *data[IDS];
-} work;
-
-/* ---- nodes of the graph ---- */
-
-/* A number that is given at the run. */
-static cudnnBackendDescriptor_t number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
+cudnnBackendDescriptor_t wk_cudnn_attention_map(wk_cudnn_plan *p, const wk_cudnn_attention *w, int id,
+                                                bool turned)
 {
-    static const int64_t ones[] = {1, 1, 1, 1};
-    wk_cudnn_tensor t = {
-        .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
-    return wk_cudnn_tensor_of(p, &t);
-}
-
-static cudnnBackendDescriptor_t add_reduction(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
-                                              cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y)
-{
-    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "a reduction");
-    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
-    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    wk_cudnn_finish(p, d, "a reduction");
-    cudnnBackendDescriptor_t op =
-        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "a reduction");
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, d);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    wk_cudnn_add(p, op, "a reduction");
-    return y;
-}
-
-static cudnnBackendDescriptor_t add_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
-                                            cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
-{
-    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "a product");
-    wk_cudnn_set(p, d, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    wk_cudnn_finish(p, d, "a product");
-    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "a product");
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
-    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, d);
-    wk_cudnn_add(p, op, "a product");
-    return y;
-}
-
-/* ---- the graph ---- */
-
-/* Q, K, V or Y; K is taken turned. */
-static cudnnBackendDescriptor_t operand(wk_cudnn_plan *p, const work *w, int id)
-{
-    int64_t heads = id == Q || id == Y ? w->hq : w->hk, rows = id == Q || id == Y ? w->s : w->t;
-    int64_t width = id == Q || id == K ? w->d : w->dv;
+    bool of_queries = id == WK_ATTN_Q || id == WK_ATTN_Y || id == WK_ATTN_DY || id == WK_ATTN_DQ;
+    bool narrow = id == WK_ATTN_Q || id == WK_ATTN_K || id == WK_ATTN_DQ || id == WK_ATTN_DK;
+    int64_t heads = of_queries ? w->hq : w->hk, rows = of_queries ? w->s : w->t;
+    int64_t width = narrow ? w->d : w->dv;
     const int64_t *st = w->strides[id];
-    bool turned = id == K;
     int64_t shape[] = {w->b, heads, turned ? width : rows, turned ? rows : width};
     int64_t strides[] = {st[0], st[1], turned ? st[3] : st[2], turned ? st[2] : st[3]};
     wk_cudnn_tensor t = {
         .id = id, .type = wk_cudnn_dtype(w->dtype), .rank = 4, .shape = shape, .strides = strides};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+cudnnBackendDescriptor_t wk_cudnn_attention_rows(wk_cudnn_plan *p, const wk_cudnn_attention *w, int id)
+{
+    const int64_t shape[] = {w->b, w->hq, w->s, 1};
+    wk_cudnn_tensor t = {
+        .id = id, .type = CUDNN_DATA_FLOAT, .rank = 4, .shape = shape, .flags = id ? 0 : WK_CUDNN_VIRTUAL};
     return wk_cudnn_tensor_of(p, &t);
 }
 
@@ -91,108 +40,99 @@ static cudnnBackendDescriptor_t count(wk_cudnn_plan *p, cudnnBackendDescriptor_t
                                                   .axis = axis});
 }
 
-/* Scores of keys after the query's position become -inf; query i stands at i + t - s. */
-static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t scores,
-                                           const int64_t *shape)
+/* Keys after the query's position; query i stands at i + t - s. */
+static cudnnBackendDescriptor_t hide_later(wk_cudnn_plan *p, const wk_cudnn_attention *w,
+                                           cudnnBackendDescriptor_t scores, const int64_t *shape)
 {
     cudnnBackendDescriptor_t row = count(p, scores, shape, 2);
     if (w->s != w->t) {
         row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_INT32, row,
-                                                     number(p, KEYS, CUDNN_DATA_INT32), NULL,
+                                                     wk_cudnn_number(p, WK_ATTN_KEYS, CUDNN_DATA_INT32), NULL,
                                                      wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
-        row = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
-                                                     number(p, QUERIES, CUDNN_DATA_INT32), NULL,
-                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
+        row =
+            wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, CUDNN_DATA_INT32, row,
+                                                   wk_cudnn_number(p, WK_ATTN_QUERIES, CUDNN_DATA_INT32),
+                                                   NULL, wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
     }
     cudnnBackendDescriptor_t column = count(p, scores, shape, 3);
     cudnnBackendDescriptor_t seen =
         wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, row, column, NULL,
                                                wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
     return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                                                  number(p, LOWEST, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_number(p, WK_ATTN_LOWEST, CUDNN_DATA_FLOAT), seen,
                                                   wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
-/* The same for keys of a window's length and more before it: a key is seen where its number + reach is beyond the
- * query's. */
+/* Keys of a window's length and more before it: a key is seen where its number + reach is beyond the query's. */
 static cudnnBackendDescriptor_t hide_earlier(wk_cudnn_plan *p, cudnnBackendDescriptor_t scores,
                                              const int64_t *shape)
 {
     cudnnBackendDescriptor_t row = count(p, scores, shape, 2), column = count(p, scores, shape, 3);
     column = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, CUDNN_DATA_FLOAT, column,
-                                                    number(p, REACH, CUDNN_DATA_FLOAT), NULL,
+                                                    wk_cudnn_number(p, WK_ATTN_REACH, CUDNN_DATA_FLOAT), NULL,
                                                     wk_cudnn_between(p, CUDNN_DATA_INT32, 4, shape), 0});
     cudnnBackendDescriptor_t seen =
         wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_CMP_GT, CUDNN_DATA_BOOLEAN, column, row, NULL,
                                                wk_cudnn_between(p, CUDNN_DATA_BOOLEAN, 4, shape), 0});
     return wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, scores,
-                                                  number(p, LOWEST2, CUDNN_DATA_FLOAT), seen,
+                                                  wk_cudnn_number(p, WK_ATTN_LOWEST2, CUDNN_DATA_FLOAT), seen,
                                                   wk_cudnn_between(p, CUDNN_DATA_FLOAT, 4, shape), 0});
 }
 
+cudnnBackendDescriptor_t wk_cudnn_attention_hide(wk_cudnn_plan *p, const wk_cudnn_attention *w,
+                                                 cudnnBackendDescriptor_t scores)
+{
+    const int64_t shape[] = {w->b, w->hq, w->s, w->t};
+    if (w->causal)
+        scores = hide_later(p, w, scores, shape);
+    return w->windowed ? hide_earlier(p, scores, shape) : scores;
+}
+
+/* ---- forward ---- */
+
 static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 {
-    const work *w = data;
-    const int64_t all[] = {w->b, w->hq, w->s, w->t}, rows[] = {w->b, w->hq, w->s, 1};
+    const wk_cudnn_attention *w = data;
+    const int64_t all[] = {w->b, w->hq, w->s, w->t};
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
-    cudnnBackendDescriptor_t q = operand(p, w, Q), k = operand(p, w, K), v = operand(p, w, V);
-    cudnnBackendDescriptor_t scores = add_product(p, q, k, wk_cudnn_between(p, f32, 4, all));
-    scores = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_MUL, f32, scores, number(p, SCALE, f32),
-                                                    NULL, wk_cudnn_between(p, f32, 4, all), 0});
-    if (w->causal)
-        scores = hide_later(p, w, scores, all);
-    if (w->windowed)
-        scores = hide_earlier(p, scores, all);
+    cudnnBackendDescriptor_t q = wk_cudnn_attention_map(p, w, WK_ATTN_Q, false);
+    cudnnBackendDescriptor_t k = wk_cudnn_attention_map(p, w, WK_ATTN_K, true);
+    cudnnBackendDescriptor_t v = wk_cudnn_attention_map(p, w, WK_ATTN_V, false);
+    cudnnBackendDescriptor_t scores = wk_cudnn_product(p, q, k, wk_cudnn_between(p, f32, 4, all));
+    scores = wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_MUL, f32, scores,
+                                                    wk_cudnn_number(p, WK_ATTN_SCALE, f32), NULL,
+                                                    wk_cudnn_between(p, f32, 4, all), 0});
+    scores = wk_cudnn_attention_hide(p, w, scores);
     cudnnBackendDescriptor_t top =
-        add_reduction(p, CUDNN_REDUCE_TENSOR_MAX, scores, wk_cudnn_between(p, f32, 4, rows));
+        wk_cudnn_reduce(p, CUDNN_REDUCE_TENSOR_MAX, scores, wk_cudnn_attention_rows(p, w, 0));
     cudnnBackendDescriptor_t less =
         wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_SUB, f32, scores, top, NULL,
                                                wk_cudnn_between(p, f32, 4, all), 0});
     cudnnBackendDescriptor_t e = wk_cudnn_pointwise(
         p, &(wk_cudnn_step){CUDNN_POINTWISE_EXP, f32, less, NULL, NULL, wk_cudnn_between(p, f32, 4, all), 0});
     cudnnBackendDescriptor_t sum =
-        add_reduction(p, CUDNN_REDUCE_TENSOR_ADD, e, wk_cudnn_between(p, f32, 4, rows));
+        wk_cudnn_reduce(p, CUDNN_REDUCE_TENSOR_ADD, e, wk_cudnn_attention_rows(p, w, 0));
     cudnnBackendDescriptor_t log = wk_cudnn_pointwise(
-        p, &(wk_cudnn_step){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, wk_cudnn_between(p, f32, 4, rows), 0});
-    wk_cudnn_tensor lse = {.id = w->lse ? LSE : 0,
-                           .type = f32,
-                           .rank = 4,
-                           .shape = rows,
-                           .flags = w->lse ? 0 : WK_CUDNN_VIRTUAL};
-    wk_cudnn_pointwise(
-        p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, f32, top, log, NULL, wk_cudnn_tensor_of(p, &lse), 0});
+        p, &(wk_cudnn_step){CUDNN_POINTWISE_LOG, f32, sum, NULL, NULL, wk_cudnn_attention_rows(p, w, 0), 0});
+    wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_ADD, f32, top, log, NULL,
+                                           wk_cudnn_attention_rows(p, w, w->lse ? WK_ATTN_LSE : 0), 0});
     cudnnBackendDescriptor_t weights =
         wk_cudnn_pointwise(p, &(wk_cudnn_step){CUDNN_POINTWISE_DIV, f32, e, sum, NULL,
                                                wk_cudnn_between(p, wk_cudnn_dtype(w->dtype), 4, all), 0});
-    add_product(p, weights, v, operand(p, w, Y));
+    wk_cudnn_product(p, weights, v, wk_cudnn_attention_map(p, w, WK_ATTN_Y, false));
     wk_cudnn_choose(handle, p, &(wk_cudnn_rules){.number = w->number});
-}
-
-static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
-{
-    const work *w = data;
-    int64_t ids[IDS];
-    void *pointers[IDS];
-    int n = 0;
-    for (int id = Q; id < IDS; id++) {
-        if (!w->data[id])
-            continue;
-        ids[n] = id;
-        pointers[n++] = w->data[id];
-    }
-    return wk_cudnn_execute(handle, p, workspace, n, ids, pointers);
 }
 
 /* ---- calls ---- */
 
-static const char *refuse(const wk_call *c)
+const char *wk_cudnn_attention_refuse(const wk_call *c, int mask)
 {
     const wk_sdpa_options *o = c->params;
     const char *why = wk_cudnn_refuse(c, WK_SET(WK_F16) | WK_SET(WK_BF16));
     if (why)
         return why;
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    if (c->in[3] || o->softcap != 0)
+    if (c->in[mask] || o->softcap != 0)
         return "by cuDNN without mask and softcap";
     if (o->window > 0 && !o->causal)
         return "by cuDNN with a window that is causal";
@@ -203,6 +143,55 @@ static const char *refuse(const wk_call *c)
     if (k->shape[2] >= 1 << 24)
         return "2^24 keys and more";
     return NULL;
+}
+
+/* cuDNN compiles a kernel for each call of other sizes, for a third of a second. Calls that take the GPU a millisecond
+ * and more come with the same sizes again and again; others are left to wick's kernel, unless cuDNN was asked for. */
+bool wk_cudnn_attention_small(const wk_call *c)
+{
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    if (strcmp(wk_forced_impl(), "cudnn") == 0 || c->variant)
+        return false;
+    double products = (double)q->shape[0] * (double)q->shape[1] * (double)q->shape[2] * (double)k->shape[2] *
+                      (double)(q->shape[3] + v->shape[3]);
+    return products < 2e11;
+}
+
+static const char *refuse(const wk_call *c)
+{
+    const char *why = wk_cudnn_attention_refuse(c, 3);
+    if (why)
+        return why;
+    return wk_cudnn_attention_small(c) ? "cuDNN would compile for sizes that may not come again" : NULL;
+}
+
+void wk_cudnn_attention_fill(wk_cudnn_attention *w, const wk_call *c)
+{
+    const wk_sdpa_options *o = c->params;
+    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    *w = (wk_cudnn_attention){.dtype = c->dtype,
+                              .b = q->shape[0],
+                              .hq = q->shape[1],
+                              .hk = k->shape[1],
+                              .s = q->shape[2],
+                              .t = k->shape[2],
+                              .d = q->shape[3],
+                              .dv = v->shape[3],
+                              .causal = o->causal != 0,
+                              .number = (int)c->variant,
+                              .scale = (float)wk_sdpa_scale(o, q->shape[3]),
+                              .one = 1,
+                              .lowest = -INFINITY};
+    w->windowed = o->window > 0 && o->window < w->t; /* a wider one leaves nothing out */
+    w->reach = (float)(o->window - (w->t - w->s));
+    w->keys = (int32_t)w->t;
+    w->queries = (int32_t)w->s;
+    w->data[WK_ATTN_SCALE] = &w->scale;
+    w->data[WK_ATTN_LOWEST] = w->causal ? &w->lowest : NULL;
+    w->data[WK_ATTN_KEYS] = w->causal && w->s != w->t ? &w->keys : NULL;
+    w->data[WK_ATTN_QUERIES] = w->causal && w->s != w->t ? &w->queries : NULL;
+    w->data[WK_ATTN_REACH] = w->windowed ? &w->reach : NULL;
+    w->data[WK_ATTN_LOWEST2] = w->windowed ? &w->lowest : NULL;
 }
 
 /* t itself where cuDNN takes its layout: elements of a row side by side, rows at multiples of 16 bytes. */
@@ -229,70 +218,65 @@ static void take_strides(int64_t *strides, const wk_tensor *t)
     }
 }
 
-static wk_status run(wk_call *c)
+wk_status wk_cudnn_attention_read(wk_cudnn_attention *w, int id, const wk_tensor *t)
 {
-    const wk_sdpa_options *o = c->params;
-    const wk_tensor *in[3];
-    for (int i = 0; i < 3; i++) {
-        in[i] = usable(c->in[i]);
-        if (!in[i])
-            return wk_error_status();
-    }
-    work w = {.dtype = c->dtype,
-              .b = in[0]->shape[0],
-              .hq = in[0]->shape[1],
-              .hk = in[1]->shape[1],
-              .s = in[0]->shape[2],
-              .t = in[1]->shape[2],
-              .d = in[0]->shape[3],
-              .dv = in[2]->shape[3],
-              .causal = o->causal != 0,
-              .lse = c->out[1] != NULL,
-              .scale = (float)wk_sdpa_scale(o, in[0]->shape[3]),
-              .lowest = -INFINITY};
-    w.windowed = o->window > 0 && o->window < w.t; /* a wider one leaves nothing out */
-    w.reach = (float)(o->window - (w.t - w.s));
-    w.number = (int)c->variant;
-    w.keys = (int32_t)w.t;
-    w.queries = (int32_t)w.s;
-    for (int i = 0; i < 3; i++) {
-        take_strides(w.strides[Q + i], in[i]);
-        w.data[Q + i] = wk_ptr(in[i]);
-    }
-    if ((size_t)wk_ptr(c->out[0]) % 16 || (w.lse && (size_t)wk_ptr(c->out[1]) % 16))
+    t = usable(t);
+    return t ? wk_cudnn_attention_write(w, id, t) : wk_error_status();
+}
+
+wk_status wk_cudnn_attention_write(wk_cudnn_attention *w, int id, const wk_tensor *t)
+{
+    if ((size_t)wk_ptr(t) % 16)
         return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: results have to lie at multiples of 16 bytes");
-    take_strides(w.strides[Y], c->out[0]);
-    w.data[Y] = wk_ptr(c->out[0]);
-    w.data[LSE] = w.lse ? wk_ptr(c->out[1]) : NULL;
-    w.data[SCALE] = &w.scale;
-    w.data[LOWEST] = w.causal ? &w.lowest : NULL;
-    w.data[KEYS] = w.causal && w.s != w.t ? &w.keys : NULL;
-    w.data[QUERIES] = w.causal && w.s != w.t ? &w.queries : NULL;
-    w.data[REACH] = w.windowed ? &w.reach : NULL;
-    w.data[LOWEST2] = w.windowed ? &w.lowest : NULL;
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    for (int i = 0; i < 3; i++) {
-        wk_key_shape(&d.key, 4, in[i]->shape);
-        wk_key_shape(&d.key, 4, w.strides[Q + i]);
+    if (id < WK_ATTN_MAPS)
+        take_strides(w->strides[id], t);
+    w->data[id] = wk_ptr(t);
+    return WK_OK;
+}
+
+static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const wk_cudnn_attention *w = data;
+    int64_t ids[WK_ATTN_IDS];
+    void *pointers[WK_ATTN_IDS];
+    int n = 0;
+    for (int id = WK_ATTN_Q; id < WK_ATTN_IDS; id++) {
+        if (!w->data[id])
+            continue;
+        ids[n] = id;
+        pointers[n++] = w->data[id];
     }
-    wk_key_add(&d.key, w.causal);
-    wk_key_add(&d.key, w.windowed);
-    wk_key_add(&d.key, w.lse);
-    wk_key_add(&d.key, w.number);
+    return wk_cudnn_execute(handle, p, workspace, n, ids, pointers);
+}
+
+wk_status wk_cudnn_attention_run(const wk_call *c, wk_cudnn_attention *w,
+                                 void (*set_up)(cudnnHandle_t, wk_cudnn_plan *, const void *))
+{
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    for (int i = 0; i < 3; i++)
+        wk_key_shape(&d.key, 4, c->in[i]->shape);
+    for (int id = WK_ATTN_Q; id < WK_ATTN_MAPS; id++) {
+        if (w->data[id])
+            wk_key_shape(&d.key, 4, w->strides[id]);
+    }
+    wk_key_add(&d.key, w->causal);
+    wk_key_add(&d.key, w->windowed);
+    wk_key_add(&d.key, w->lse);
+    wk_key_add(&d.key, w->number);
     return wk_cudnn_run(&d);
 }
 
-/* cuDNN compiles a kernel for each call of other sizes, for a third of a second. Calls that take the GPU a millisecond
- * and more come with the same sizes again and again; others are left to wick's kernel, unless cuDNN was asked for. */
-static const char *refuse_small(const wk_call *c)
+static wk_status run(wk_call *c)
 {
-    const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
-    const char *why = refuse(c);
-    if (why || strcmp(wk_forced_impl(), "cudnn") == 0 || c->variant)
-        return why;
-    double products = (double)q->shape[0] * (double)q->shape[1] * (double)q->shape[2] * (double)k->shape[2] *
-                      (double)(q->shape[3] + v->shape[3]);
-    return products < 2e11 ? "cuDNN would compile for sizes that may not come again" : NULL;
+    wk_cudnn_attention w;
+    wk_cudnn_attention_fill(&w, c);
+    for (int i = 0; i < 3; i++)
+        WK_TRY(wk_cudnn_attention_read(&w, WK_ATTN_Q + i, c->in[i]));
+    WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_Y, c->out[0]));
+    w.lse = c->out[1] != NULL;
+    if (w.lse)
+        WK_TRY(wk_cudnn_attention_write(&w, WK_ATTN_LSE, c->out[1]));
+    return wk_cudnn_attention_run(c, &w, set_up);
 }
 
 /* The first configurations; their workspaces are a few bytes. */
@@ -307,6 +291,7 @@ int wk_cudnn_attention_variants(uint64_t *list, int room)
 }
 
 const wk_impl wk_cuda_impls_attention[] = {
-    {"sdpa", "cudnn", run, refuse_small, NULL},
+    {"sdpa", "cudnn", run, refuse, NULL},
+    {"sdpa_backward", "cudnn", wk_cudnn_run_sdpa_backward, wk_cudnn_refuse_sdpa_backward, NULL},
     {0},
 };

@@ -3,30 +3,14 @@
  * As in ops/conv.h there are three computations: a transposed convolution is the gradient by the input of a plain one.
  * A 1-D convolution has a height of 1. Tensor cores want the channels of a pixel side by side, so f16 and bf16 are
  * brought into that order before and taken out of it after; wick's transposing copy is faster at that than cuDNN. */
-#include "cudnn_plan.h"
-#include "gpu/conv.h"
+#include "cudnn_conv.h"
 #include "gpu/families.h"
-#include "ops/act.h"
 #include "wick/matmul.h"
 #include "wick/ops.h"
 
-enum { T_IMAGE, T_MAP, T_WEIGHT, TENSORS, T_BIAS = TENSORS, POINTERS };
+typedef wk_cudnn_conv work;
 
-typedef struct {
-    const wk_call *call;
-    wk_conv_geometry g;
-    wk_conv_way way;
-    wk_dtype dtype;
-    int dims;
-    bool channels_last, fast;
-    int64_t channels; /* of the image and the weights, filled up to that; 0: as they are */
-    int number;       /* of the configuration to take; 0: the first that works */
-    bool bias, relu;  /* at the end of the graph */
-    int64_t shape[TENSORS][5], strides[TENSORS][5];
-    void *data[POINTERS];
-} work;
-
-static const char *refuse(const wk_call *c)
+const char *wk_cudnn_conv_refuse(const wk_call *c)
 {
     wk_conv_geometry g;
     const char *why = wk_cudnn_refuse(c, WK_FLOATS);
@@ -51,8 +35,8 @@ static bool each_channel_alone(const wk_conv_geometry *g)
 
 static bool is_product(const wk_conv_geometry *g) { return g->kernel[0] * g->kernel[1] * g->kernel[2] == 1; }
 
-/* Whether cuDNN is fast with the bias in the graph. It reads biases and writes maps by eights. */
-static bool ends_well(const wk_conv_geometry *g)
+/* It reads biases and writes maps by eights. */
+bool wk_cudnn_conv_ends_well(const wk_conv_geometry *g)
 {
     return !is_product(g) && !each_channel_alone(g) && g->map_channels % 8 == 0;
 }
@@ -61,142 +45,11 @@ static bool ends_well(const wk_conv_geometry *g)
 static const char *refuse_slower(const wk_call *c)
 {
     wk_conv_geometry g;
-    const char *why = refuse(c);
+    const char *why = wk_cudnn_conv_refuse(c);
     if (why || strcmp(wk_forced_impl(), "cudnn") == 0)
         return why;
     bool slower = wk_conv_geometry_of(c, &g) == WK_OK && each_channel_alone(&g) && wk_bytes(c->dtype) > 2;
     return slower ? "wick's kernel is faster" : NULL;
-}
-
-/* ---- set-up ---- */
-
-static cudnnBackendDescriptor_t describe_window(wk_cudnn_plan *p, const work *w)
-{
-    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR, "the convolution");
-    cudnnDataType_t compute = wk_cudnn_compute(w->dtype);
-    cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-    int lead = 3 - w->dims;
-    int64_t dims = w->dims;
-    wk_cudnn_set(p, d, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
-    wk_cudnn_set(p, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-    wk_cudnn_set(p, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, 1, &dims);
-    const struct {
-        cudnnBackendAttributeName_t name;
-        const int64_t *values;
-    } sizes[] = {{CUDNN_ATTR_CONVOLUTION_DILATIONS, w->g.dilation},
-                 {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, w->g.stride},
-                 {CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, w->g.padding},
-                 {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, w->g.padding}};
-    for (int i = 0; i < 4; i++)
-        wk_cudnn_set(p, d, sizes[i].name, CUDNN_TYPE_INT64, dims, sizes[i].values + lead);
-    wk_cudnn_finish(p, d, "the convolution");
-    return d;
-}
-
-static cudnnBackendDescriptor_t tensor_of(wk_cudnn_plan *p, const work *w, int i)
-{
-    wk_cudnn_tensor t = {.id = 1 + i,
-                         .type = wk_cudnn_dtype(w->dtype),
-                         .rank = w->dims + 2,
-                         .shape = w->shape[i],
-                         .strides = w->strides[i]};
-    return wk_cudnn_tensor_of(p, &t);
-}
-
-/* The map before the end of the graph, which is not in memory. */
-static cudnnBackendDescriptor_t sums(wk_cudnn_plan *p, const work *w)
-{
-    wk_cudnn_tensor t = {.type = wk_cudnn_compute(w->dtype),
-                         .rank = w->dims + 2,
-                         .shape = w->shape[T_MAP],
-                         .strides = w->strides[T_MAP],
-                         .flags = WK_CUDNN_VIRTUAL};
-    return wk_cudnn_tensor_of(p, &t);
-}
-
-/* map = relu(sums + bias), or without relu. */
-static void build_end(wk_cudnn_plan *p, const work *w, cudnnBackendDescriptor_t x)
-{
-    int64_t k = w->shape[T_MAP][1], shape[] = {1, k, 1, 1, 1}, strides[] = {k, 1, k, k, k};
-    wk_cudnn_tensor bias = {.id = 1 + T_BIAS,
-                            .type = wk_cudnn_dtype(w->dtype),
-                            .rank = w->dims + 2,
-                            .shape = shape,
-                            .strides = strides};
-    cudnnBackendDescriptor_t map = tensor_of(p, w, T_MAP);
-    wk_cudnn_step add = {.mode = CUDNN_POINTWISE_ADD, .compute = wk_cudnn_compute(w->dtype), .x = x};
-    add.b = wk_cudnn_tensor_of(p, &bias);
-    add.y = w->relu ? sums(p, w) : map;
-    x = wk_cudnn_pointwise(p, &add);
-    wk_cudnn_step relu = {.mode = CUDNN_POINTWISE_RELU_FWD, .compute = add.compute, .x = x, .y = map};
-    if (w->relu)
-        wk_cudnn_pointwise(p, &relu);
-}
-
-static void build_graph(wk_cudnn_plan *p, const work *w)
-{
-    static const struct {
-        cudnnBackendDescriptorType_t type;
-        cudnnBackendAttributeName_t alpha, beta, window, tensor[TENSORS];
-    } ops[WK_CONV_WAYS] = {
-        [WK_CONV_TO_MAP] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
-                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
-                            CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                            {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
-                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
-                             CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W}},
-        [WK_CONV_TO_IMAGE] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
-                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
-                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
-                              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                              {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W}},
-        [WK_CONV_TO_WEIGHT] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
-                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-                               {CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                                CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW}},
-    };
-    const double one64 = 1, zero64 = 0;
-    const float one = 1, zero = 0;
-    bool wide = w->dtype == WK_F64;
-    cudnnBackendAttributeType_t real = wide ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
-    cudnnBackendDescriptor_t window = describe_window(p, w),
-                             op = wk_cudnn_new(p, ops[w->way].type, "the operation");
-    cudnnBackendDescriptor_t before_end = w->bias ? sums(p, w) : NULL;
-    for (int i = 0; i < TENSORS; i++)
-        wk_cudnn_set_descriptor(p, op, ops[w->way].tensor[i],
-                                i == T_MAP && w->bias ? before_end : tensor_of(p, w, i));
-    wk_cudnn_set(p, op, ops[w->way].alpha, real, 1, wide ? (const void *)&one64 : &one);
-    wk_cudnn_set(p, op, ops[w->way].beta, real, 1, wide ? (const void *)&zero64 : &zero);
-    wk_cudnn_set_descriptor(p, op, ops[w->way].window, window);
-    wk_cudnn_add(p, op, "the operation");
-    if (w->bias)
-        build_end(p, w, before_end);
-}
-
-static wk_cudnn_rules rules_of(const work *w)
-{
-    return (wk_cudnn_rules){.true_f32 = w->dtype == WK_F32 && !w->fast, .number = w->number};
-}
-
-static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
-{
-    const work *w = data;
-    wk_cudnn_rules rules = rules_of(w);
-    build_graph(p, w);
-    wk_cudnn_choose(handle, p, &rules);
-}
-
-static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
-{
-    const work *w = data;
-    return wk_cudnn_execute(handle, p, workspace, w->bias ? POINTERS : TENSORS, (int64_t[]){1, 2, 3, 4},
-                            w->data);
 }
 
 /* ---- layouts ---- */
@@ -267,14 +120,14 @@ static void fill_layout(work *w, int i)
 
 static void fill_shapes(work *w, int dims)
 {
-    const wk_conv_geometry *g = &w->g;
+    const wk_conv_geometry *g = &w->of_graph;
     w->dims = dims < 2 ? 2 : dims;
     const int64_t heads[][2] = {
         {g->n, g->image_channels}, {g->n, g->map_channels}, {g->map_channels, g->image_channels / g->groups}};
     const int64_t *sizes[] = {g->image, g->map, g->kernel};
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < WK_CONV_TENSORS; i++) {
         memcpy(w->shape[i], heads[i], sizeof heads[i]);
-        if (w->channels && i != T_MAP)
+        if (w->channels && i != WK_CONV_MAP)
             w->shape[i][1] = w->channels;
         memcpy(w->shape[i] + 2, sizes[i] + 3 - w->dims, (size_t)w->dims * sizeof(int64_t));
         fill_layout(w, i);
@@ -285,58 +138,135 @@ static void fill_key(wk_cudnn_call *d, const work *w)
 {
     wk_key_add(&d->key, w->g.groups);
     wk_key_add(&d->key, w->channels_last);
-    wk_key_add(&d->key, w->fast);
+    wk_key_add(&d->key, w->fast + 2 * w->turned + 4 * w->fft);
     wk_key_add(&d->key, w->number);
-    wk_key_add(&d->key, w->bias + 2 * w->relu);
-    for (int i = 0; i < TENSORS; i++)
+    wk_key_add(&d->key, (int64_t)(w->has << 1) + w->relu);
+    for (int i = 0; i < WK_CONV_TENSORS; i++)
         wk_key_shape(&d->key, w->dims + 2, w->shape[i]);
     wk_key_shape(&d->key, 3, w->g.stride);
-    wk_key_shape(&d->key, 3, w->g.padding);
+    wk_key_shape(&d->key, 3, w->of_graph.padding);
     wk_key_shape(&d->key, 3, w->g.dilation);
 }
 
 /* ---- calls ---- */
 
+/* The weights with map and image exchanged: [image channels, map channels, taps from the last on]. */
+static void *turned_weights(const wk_tensor *t)
+{
+    wk_tensor v = wk_tensor_local(t);
+    v.shape[0] = t->shape[1];
+    v.shape[1] = t->shape[0];
+    v.strides[0] = t->strides[1];
+    v.strides[1] = t->strides[0];
+    const wk_tensor *turned = wk_flip(&v, t->rank - 2, (int64_t[]){2, 3, 4});
+    return turned ? usable(turned) : NULL;
+}
+
 /* The inputs of a call by what they are in its computation. */
 static wk_status find_data(const wk_call *c, work *w, int *made)
 {
-    static const int results[WK_CONV_WAYS] = {
-        [WK_CONV_TO_MAP] = T_MAP, [WK_CONV_TO_IMAGE] = T_IMAGE, [WK_CONV_TO_WEIGHT] = T_WEIGHT};
+    static const int exchanged[] = {
+        [WK_CONV_IMAGE] = WK_CONV_MAP, [WK_CONV_MAP] = WK_CONV_IMAGE, [WK_CONV_WEIGHT] = WK_CONV_WEIGHT};
+    wk_conv_way way = wk_conv_way_of(&w->g); /* of the call, not of the graph */
     int first =
-        w->way == WK_CONV_TO_MAP || (w->way == WK_CONV_TO_WEIGHT && !w->g.transposed) ? T_IMAGE : T_MAP;
-    int second = w->way != WK_CONV_TO_WEIGHT ? T_WEIGHT : first == T_IMAGE ? T_MAP : T_IMAGE;
-    *made = results[w->way];
+        way == WK_CONV_TO_MAP || (way == WK_CONV_TO_WEIGHT && !w->g.transposed) ? WK_CONV_IMAGE : WK_CONV_MAP;
+    int second = way != WK_CONV_TO_WEIGHT ? WK_CONV_WEIGHT : exchanged[first];
+    *made = way == WK_CONV_TO_WEIGHT ? WK_CONV_WEIGHT : exchanged[first];
+    if (w->turned) {
+        first = exchanged[first];
+        *made = exchanged[*made];
+    }
     w->data[first] = ordered(w, c->in[0]);
-    w->data[second] = w->data[first] ? ordered(w, c->in[1]) : NULL;
+    w->data[second] = !w->data[first] ? NULL : w->turned ? turned_weights(c->in[1]) : ordered(w, c->in[1]);
     return w->data[second] ? WK_OK : wk_error_status();
 }
 
-/* The variants of a call: every configuration in both orders. */
-static uint64_t variant_of(bool channels_last, int config)
+/* ---- the order of a call ---- */
+
+/* As it is; with the channels of a pixel side by side; with map and image exchanged. The variants of a call are all
+ * configurations in each of them. */
+enum { PLAIN, LAST, TURNED };
+
+static uint64_t variant_of(int order, int config)
 {
-    return 1 + (uint64_t)config + (channels_last ? WK_CUDNN_CONFIGS : 0);
+    return 1 + (uint64_t)config + (uint64_t)order * WK_CUDNN_CONFIGS;
 }
 
-/* A product over pixels and a convolution of each channel by itself need no other order. The tensor cores take channels
- * by eights, and fours. */
-static void choose_layout(work *w, uint64_t variant)
+/* Whether a step in the image is one in the map, so that either can be made from the other in the same way. */
+static bool can_turn(const work *w)
 {
     const wk_conv_geometry *g = &w->g;
-    w->channels_last = wk_bytes(w->dtype) == 2 && !is_product(g) && !each_channel_alone(g);
-    if (variant) {
-        w->channels_last = variant > WK_CUDNN_CONFIGS;
-        w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
+    bool can = w->dtype == WK_F32 && w->way != WK_CONV_TO_WEIGHT && g->groups == 1 && !is_product(g);
+    for (int d = 0; d < 3; d++)
+        can = can && g->stride[d] == 1 && g->padding[d] <= (g->kernel[d] - 1) * g->dilation[d];
+    return can;
+}
+
+/* Fourier transforms of tiles of 32 pixels pay where there are many of them for the channels (measured on an H200). */
+static bool transforms_pay(const work *w)
+{
+    enum { TILE = 33, FEW = 64 };
+    const wk_conv_geometry *g = &w->g;
+    int64_t tiles = g->n, most = g->image_channels, least = g->map_channels;
+    if (w->dtype != WK_F32 || g->groups > 1 || is_product(g) || g->image[0] > 1 || g->kernel[0] > 1)
+        return false;
+    if (least > most) {
+        most = g->map_channels;
+        least = g->image_channels;
     }
+    for (int d = 1; d < 3; d++) {
+        if (g->stride[d] != 1 || g->dilation[d] != 1 || g->kernel[d] > 5)
+            return false;
+        tiles *= (g->map[d] + TILE - g->kernel[d] - 1) / (TILE - g->kernel[d]);
+    }
+    return least >= FEW && tiles >= 2 * most;
+}
+
+static void turn(work *w)
+{
+    wk_conv_geometry *g = &w->of_graph, from = *g;
+    g->image_channels = from.map_channels;
+    g->map_channels = from.image_channels;
+    memcpy(g->image, from.map, sizeof g->image);
+    memcpy(g->map, from.image, sizeof g->map);
+    for (int d = 0; d < 3; d++)
+        g->padding[d] = (g->kernel[d] - 1) * g->dilation[d] - g->padding[d];
+    w->way = w->way == WK_CONV_TO_MAP ? WK_CONV_TO_IMAGE : WK_CONV_TO_MAP;
+    w->turned = true;
+}
+
+/* A product over pixels and a convolution of each channel by itself need no other order, and for the weights cuDNN is as
+ * fast at bringing its two maps into one. The tensor cores take channels by eights, and fours. In f32 cuDNN has transforms for the image, and is faster without them at the map. */
+static void choose_order(work *w, uint64_t variant, bool may_turn)
+{
+    const wk_conv_geometry *g = &w->g;
+    bool pays = !w->fast && transforms_pay(w);
+    bool whole = is_product(g) || each_channel_alone(g) || w->way == WK_CONV_TO_WEIGHT;
+    int order = wk_bytes(w->dtype) == 2 && !whole ? LAST : PLAIN;
+    if (may_turn && !w->fast && can_turn(w) && w->way == (pays ? WK_CONV_TO_MAP : WK_CONV_TO_IMAGE))
+        order = TURNED;
+    w->fft = pays ? WK_CUDNN_FFT_FIRST : WK_CUDNN_FFT_NONE;
+    if (variant) {
+        order = (int)((variant - 1) / WK_CUDNN_CONFIGS);
+        w->number = 1 + (int)((variant - 1) % WK_CUDNN_CONFIGS);
+        w->fft = WK_CUDNN_FFT_TOO;
+    }
+    w->channels_last = order == LAST;
     if (w->channels_last && w->way == WK_CONV_TO_MAP && g->groups == 1 && g->image_channels % 8)
         w->channels = g->image_channels <= 4 ? 4 : (g->image_channels + 7) / 8 * 8;
+    w->of_graph = *g;
+    if (order == TURNED)
+        turn(w);
 }
+
+static bool ends_in_act(const wk_call *c) { return strstr(c->op->name, "_act") != NULL; }
 
 static wk_status start(const wk_call *c, work *w, uint64_t variant)
 {
     *w = (work){.call = c, .dtype = c->dtype, .fast = wk_matmul_precision() == WK_PRECISION_FAST};
     WK_TRY(wk_conv_geometry_of(c, &w->g));
     w->way = wk_conv_way_of(&w->g);
-    choose_layout(w, variant);
+    choose_order(w, variant, !ends_in_act(c));
     fill_shapes(w, c->in[0]->rank - 2);
     return WK_OK;
 }
@@ -354,36 +284,66 @@ static wk_status place_result(const wk_call *c, const work *w, wk_tensor *result
     return WK_OK;
 }
 
+static cudnnStatus_t queue(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
+{
+    const work *w = data;
+    int64_t ids[WK_CONV_POINTERS];
+    void *pointers[WK_CONV_POINTERS];
+    int n = 0;
+    for (int i = 0; i < WK_CONV_POINTERS; i++) {
+        if (i >= WK_CONV_TENSORS && !wk_conv_has(w, i))
+            continue;
+        ids[n] = 1 + i;
+        pointers[n++] = w->data[i];
+    }
+    return wk_cudnn_execute(handle, p, workspace, n, ids, pointers);
+}
+
 static wk_status convolve(const wk_call *c, work *w)
 {
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    wk_cudnn_call d = {.call = c, .set_up = wk_cudnn_conv_set_up, .run = queue, .data = w};
     fill_key(&d, w);
     return wk_cudnn_run(&d);
 }
 
 static bool has_bias(const wk_call *c, const work *w) { return w->g.role == WK_CONV_FORWARD && c->in[2]; }
 
-static bool takes_bias(const wk_call *c, const work *w)
+/* What stands at the end of the graph: of a convolution its bias, where that is fast. */
+static wk_cudnn_end choose_end(const wk_call *c, work *w)
 {
-    return has_bias(c, w) && w->way == WK_CONV_TO_MAP && ends_well(&w->g);
+    wk_cudnn_end end = {0};
+    if (ends_in_act(c))
+        end = wk_cudnn_act_end(c);
+    else if (has_bias(c, w) && w->way == WK_CONV_TO_MAP && wk_cudnn_conv_ends_well(&w->of_graph))
+        end.t[WK_CONV_BIAS] = c->in[2];
+    for (int i = WK_CONV_TENSORS; i < WK_CONV_POINTERS; i++)
+        w->has |= end.t[i] ? 1u << i : 0;
+    w->has |= wk_conv_has(w, WK_CONV_VAR) ? 1u << WK_CONV_EPS : 0;
+    w->relu = end.relu;
+    w->eps = end.eps;
+    return end;
 }
 
-/* With the bias in the graph, or without it where there is none for that. */
-static wk_status convolve_with_bias(const wk_call *c, work *w)
+/* With the end in the graph; of a convolution without it, where cuDNN has no such graph. */
+static wk_status convolve_to_end(const wk_call *c, work *w)
 {
-    w->bias = takes_bias(c, w);
-    w->data[T_BIAS] = w->bias ? usable(c->in[2]) : NULL;
+    wk_cudnn_end end = choose_end(c, w);
+    for (int i = WK_CONV_TENSORS; i < WK_CONV_POINTERS; i++) {
+        if (end.t[i])
+            w->data[i] = usable(end.t[i]);
+    }
+    w->data[WK_CONV_EPS] = &w->eps;
     if (wk_pending())
         return wk_error_status();
     wk_status status = convolve(c, w);
-    if (status != WK_ERR_UNSUPPORTED || !w->bias || w->relu)
+    if (status != WK_ERR_UNSUPPORTED || !w->has || ends_in_act(c))
         return status;
     wk_error_clear();
-    w->bias = false;
+    w->has = 0;
     return convolve(c, w);
 }
 
-static wk_status run_ending(wk_call *c, bool relu)
+wk_status wk_cudnn_conv_run(wk_call *c)
 {
     work w;
     wk_tensor result;
@@ -392,21 +352,18 @@ static wk_status run_ending(wk_call *c, bool relu)
     WK_TRY(find_data(c, &w, &made));
     WK_TRY(place_result(c, &w, &result));
     w.data[made] = wk_ptr(&result);
-    w.relu = relu;
-    WK_TRY(convolve_with_bias(c, &w));
+    WK_TRY(convolve_to_end(c, &w));
     if (w.data[made] != wk_ptr(c->out[0])) {
         wk_tensor back = w.channels_last ? with_channels_last(c->out[0]) : wk_tensor_local(c->out[0]);
         WK_TRY(wk_copy_into(&back, &result));
     }
-    return has_bias(c, &w) && !w.bias ? wk_conv_add_bias(c) : WK_OK;
+    return has_bias(c, &w) && !w.has ? wk_conv_add_bias(c) : WK_OK;
 }
-
-static wk_status run(wk_call *c) { return run_ending(c, false); }
 
 static wk_status run_weight(wk_call *c)
 {
     if (c->out[0])
-        WK_TRY(run(c));
+        WK_TRY(wk_cudnn_conv_run(c));
     return c->out[1] ? wk_conv_bias_gradient(c) : WK_OK;
 }
 
@@ -414,6 +371,7 @@ static wk_status run_weight(wk_call *c)
 
 typedef struct {
     work w;
+    int order;
     size_t workspace; /* the most that may be used */
     uint64_t *list;
     int room, *n;
@@ -422,9 +380,7 @@ typedef struct {
 static void set_up_search(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 {
     const hunt *s = data;
-    wk_cudnn_rules rules = rules_of(&s->w);
-    build_graph(p, &s->w);
-    wk_cudnn_list(handle, p, &rules);
+    wk_cudnn_conv_list(handle, p, &s->w);
 }
 
 static cudnnStatus_t search(cudnnHandle_t handle, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -434,64 +390,51 @@ static cudnnStatus_t search(cudnnHandle_t handle, const wk_cudnn_plan *p, void *
     (void)workspace;
     for (int i = 0; i < p->n_configs && *s->n < s->room; i++) {
         if (wk_cudnn_use(handle, &tried, i) && tried.workspace <= s->workspace)
-            s->list[(*s->n)++] = variant_of(s->w.channels_last, i);
+            s->list[(*s->n)++] = variant_of(s->order, i);
     }
     if (tried.execution)
         wk_cudnn.cudnnBackendDestroyDescriptor(tried.execution);
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Half of the places for each order; f32 and f64 have one. */
+static void search_order(const wk_call *c, hunt *s, int order)
+{
+    if (start(c, &s->w, variant_of(order, 0)) != WK_OK)
+        return;
+    s->w.number = 0;
+    s->order = order;
+    choose_end(c, &s->w);
+    wk_cudnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = s};
+    fill_key(&d, &s->w);
+    wk_key_add(&d.key, -1); /* no plan that runs */
+    if (wk_cudnn_run(&d) != WK_OK)
+        wk_error_clear();
+}
+
+/* Half of the places for each order, where there are two. */
 int wk_cudnn_conv_variants(const wk_call *c, size_t workspace, uint64_t *list, int room)
 {
     int n = 0;
-    bool both = wk_bytes(c->dtype) == 2;
-    if (!c->out[0])
+    work w;
+    if (!c->out[0] || start(c, &w, variant_of(PLAIN, 0)) != WK_OK)
         return 0;
-    for (int last = both; last >= 0; last--) {
-        hunt s = {.workspace = workspace, .list = list, .room = last ? room / 2 : room, .n = &n};
-        if (start(c, &s.w, variant_of(last, 0)) != WK_OK)
-            break;
-        s.w.number = 0;
-        s.w.bias = takes_bias(c, &s.w);
-        wk_cudnn_call d = {.call = c, .set_up = set_up_search, .run = search, .data = &s};
-        fill_key(&d, &s.w);
-        wk_key_add(&d.key, -1); /* no plan that runs */
-        if (wk_cudnn_run(&d) != WK_OK)
-            wk_error_clear();
-    }
+    bool turns = can_turn(&w) && !ends_in_act(c), two = turns || wk_bytes(c->dtype) == 2;
+    hunt s = {.workspace = workspace, .list = list, .room = two ? room / 2 : room, .n = &n};
+    if (two)
+        search_order(c, &s, turns ? TURNED : LAST);
+    s.room = room;
+    search_order(c, &s, PLAIN);
     return n;
 }
 
 #define ROWS(name) \
-    {#name, "cudnn", run, refuse_slower, NULL}, {#name "_backward_data", "cudnn", run, refuse_slower, NULL}, \
+    {#name, "cudnn", wk_cudnn_conv_run, refuse_slower, NULL}, \
+        {#name "_backward_data", "cudnn", wk_cudnn_conv_run, refuse_slower, NULL}, \
         {#name "_backward_weight", "cudnn", run_weight, refuse_slower, NULL},
 
 const wk_impl wk_cuda_impls_conv[] = {
     /* clang-format off */
     ROWS(conv1d) ROWS(conv2d) ROWS(conv3d) ROWS(conv_transpose1d) ROWS(conv_transpose2d)
     /* clang-format on */
-    {0},
-};
-
-/* ---- with an activation at the end ---- */
-
-static const char *refuse_act(const wk_call *c)
-{
-    wk_conv_geometry g;
-    const char *why = refuse(c);
-    if (why)
-        return why;
-    if (wk_act_of(c).kind != WK_ACT_RELU || !c->in[2] || c->in[WK_CONV_ACT_Z])
-        return "cuDNN has this in one for a bias and relu, without z";
-    if (wk_conv_geometry_of(c, &g) != WK_OK || !ends_well(&g))
-        return "cuDNN is slower at this in one";
-    return NULL;
-}
-
-static wk_status run_act(wk_call *c) { return run_ending(c, true); }
-
-const wk_impl wk_cuda_impls_act[] = {
-    {"conv2d_bias_act", "cudnn", run_act, refuse_act, NULL},
     {0},
 };

@@ -139,10 +139,61 @@ cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_ste
     return n->y;
 }
 
+cudnnBackendDescriptor_t wk_cudnn_number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type)
+{
+    static const int64_t ones[] = {1, 1, 1, 1};
+    wk_cudnn_tensor t = {
+        .id = id, .type = type, .rank = 4, .shape = ones, .strides = ones, .flags = WK_CUDNN_BY_VALUE};
+    return wk_cudnn_tensor_of(p, &t);
+}
+
+cudnnBackendDescriptor_t wk_cudnn_reduce(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
+                                         cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &how);
+    wk_cudnn_set(p, d, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a reduction");
+    cudnnBackendDescriptor_t op =
+        wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR, "a reduction");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, d);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
+    wk_cudnn_add(p, op, "a reduction");
+    return y;
+}
+
+cudnnBackendDescriptor_t wk_cudnn_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
+{
+    cudnnDataType_t compute = CUDNN_DATA_FLOAT;
+    cudnnBackendDescriptor_t d = wk_cudnn_new(p, CUDNN_BACKEND_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set(p, d, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, 1, &compute);
+    wk_cudnn_finish(p, d, "a product");
+    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR, "a product");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, y);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_MATMUL_DESC, d);
+    wk_cudnn_add(p, op, "a product");
+    return y;
+}
+
+cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_t x,
+                                       cudnnBackendDescriptor_t y)
+{
+    cudnnBackendDescriptor_t op = wk_cudnn_new(p, CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, "a turn");
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_RESHAPE_XDESC, x);
+    wk_cudnn_set_descriptor(p, op, CUDNN_ATTR_OPERATION_RESHAPE_YDESC, y);
+    wk_cudnn_add(p, op, "a turn");
+    return y;
+}
+
 /* ---- engines ---- */
 
-/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
-static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *rules)
+/* The numerical notes of a configuration's engine, as bits; ~0 where they cannot be had. */
+static unsigned notes_of(cudnnBackendDescriptor_t config)
 {
     enum { MOST = 32 };
     cudnnBackendNumericalNote_t notes[MOST];
@@ -151,7 +202,7 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     unsigned set = 0;
     if (wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine) !=
         CUDNN_STATUS_SUCCESS)
-        return false;
+        return ~0u;
     bool known =
         wk_cudnn.cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                                           1, &n, &engine) == CUDNN_STATUS_SUCCESS &&
@@ -160,14 +211,21 @@ static bool keeps_rules(cudnnBackendDescriptor_t config, const wk_cudnn_rules *r
     for (int64_t i = 0; known && i < n && i < MOST; i++)
         set |= 1u << notes[i];
     wk_cudnn.cudnnBackendDestroyDescriptor(engine);
+    return known ? set : ~0u;
+}
+
+/* Sums are made in f32 and operands are not rounded; results are the same on every run, unless the user does without. */
+static bool keeps_rules(unsigned notes, const wk_cudnn_rules *rules)
+{
     unsigned never = 1u << CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS |
                      1u << CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
     if (wk_deterministic())
         never |= 1u << CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
     if (rules->true_f32)
-        never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_FFT |
-                 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
-    return known && !(set & never);
+        never |= 1u << CUDNN_NUMERICAL_NOTE_TENSOR_CORE | 1u << CUDNN_NUMERICAL_NOTE_WINOGRAD;
+    if (rules->true_f32 && rules->fft == WK_CUDNN_FFT_NONE)
+        never |= 1u << CUDNN_NUMERICAL_NOTE_FFT;
+    return !(notes & never);
 }
 
 /* Adds what the heuristics of a mode name. A mode that does not know the graph adds nothing. */
@@ -193,7 +251,7 @@ static void ask(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, cudnnBackendHe
                                           found) != CUDNN_STATUS_SUCCESS)
         n = 0;
     for (int64_t i = 0; i < made; i++) {
-        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(found[i], rules))
+        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(notes_of(found[i]), rules))
             p->configs[p->n_configs++] = found[i];
         else
             wk_cudnn.cudnnBackendDestroyDescriptor(found[i]);
@@ -247,16 +305,34 @@ void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules 
         ask(p, graph, modes[m], rules);
 }
 
+/* The first one from `from` on, up to the last, that works; with transforms only, or any. */
+static bool use_one(cudnnHandle_t handle, wk_cudnn_plan *p, int from, int number, bool fft)
+{
+    for (int i = from; i < p->n_configs; i++) {
+        if ((number && i != number - 1) ||
+            (fft && !(notes_of(p->configs[i]) >> CUDNN_NUMERICAL_NOTE_FFT & 1)))
+            continue;
+        if (wk_cudnn_use(handle, p, i))
+            return true;
+    }
+    return false;
+}
+
 void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules)
 {
+    if (rules->fft == WK_CUDNN_FFT_FIRST && !rules->number) {
+        wk_cudnn_list(handle, p, rules);
+        if (use_one(handle, p, 0, 0, true) || use_one(handle, p, 0, 0, false))
+            return;
+        wk_cudnn_give_up(p, "it has no engine for this call");
+        return;
+    }
     cudnnBackendDescriptor_t graph = finish_graph(handle, p);
-    int tried = 0;
-    for (int m = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
+    for (int m = 0, tried = 0; p->status == CUDNN_STATUS_SUCCESS && m < MODES; m++) {
         ask(p, graph, modes[m], rules);
-        for (; tried < p->n_configs; tried++) {
-            if ((!rules->number || tried == rules->number - 1) && wk_cudnn_use(handle, p, tried))
-                return;
-        }
+        if (use_one(handle, p, tried, rules->number, false))
+            return;
+        tried = p->n_configs;
     }
     wk_cudnn_give_up(p, "it has no engine for this call");
 }

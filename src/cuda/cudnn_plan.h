@@ -24,7 +24,7 @@ extern wk_cudnn_calls wk_cudnn;
 /* Loads the library, once; false when it is not to be had. */
 bool wk_cudnn_load(void);
 
-enum { WK_CUDNN_DESCRIPTORS = 96, WK_CUDNN_CONFIGS = 32, WK_CUDNN_OPS = 24, WK_CUDNN_TENSORS = 8 };
+enum { WK_CUDNN_DESCRIPTORS = 160, WK_CUDNN_CONFIGS = 32, WK_CUDNN_OPS = 40, WK_CUDNN_TENSORS = 8 };
 
 /* What was set up for a kind of call. */
 typedef struct wk_cudnn_plan {
@@ -128,10 +128,23 @@ typedef struct {
 } wk_cudnn_step;
 cudnnBackendDescriptor_t wk_cudnn_pointwise(wk_cudnn_plan *p, const wk_cudnn_step *n);
 
+/* A number for tensors of rank 4 that is given at the run. */
+cudnnBackendDescriptor_t wk_cudnn_number(wk_cudnn_plan *p, int64_t id, cudnnDataType_t type);
+/* Add y = x reduced to y's shape, y = a . b, and y = x with its last two dimensions exchanged; in f32. All return y. */
+cudnnBackendDescriptor_t wk_cudnn_reduce(wk_cudnn_plan *p, cudnnReduceTensorOp_t how,
+                                         cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t y);
+cudnnBackendDescriptor_t wk_cudnn_product(wk_cudnn_plan *p, cudnnBackendDescriptor_t a,
+                                          cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y);
+cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_t x,
+                                       cudnnBackendDescriptor_t y);
+
 /* The rules an engine has to keep beside being deterministic. */
+typedef enum { WK_CUDNN_FFT_NONE, WK_CUDNN_FFT_TOO, WK_CUDNN_FFT_FIRST } wk_cudnn_fft;
 typedef struct {
-    bool true_f32; /* no tensor cores, which would round to tf32; no transforms */
-    int number;    /* the configuration to take, from 1 on; 0: the first that works */
+    bool
+        true_f32; /* no tensor cores, which would round to tf32, nor Winograd's transforms, which lose digits */
+    wk_cudnn_fft fft; /* Fourier transforms, which lose none: none, where they come, or before all others */
+    int number;       /* the configuration to take, from 1 on; 0: the first that works */
 } wk_cudnn_rules;
 /* The graph is complete: asks for configurations, all there are. */
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);

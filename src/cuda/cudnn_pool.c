@@ -2,7 +2,7 @@
  * alone: where all of a window is -inf it gives the lowest finite number. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
-#include "ops/pool.h"
+#include "gpu/vendor_ops.h"
 
 typedef struct {
     wk_pool_shape s;
@@ -30,8 +30,7 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
 {
     const work *w = data;
     const wk_pool_shape *s = &w->s;
-    int window[] = {(int)s->h.kernel, (int)s->w.kernel}, padding[] = {(int)s->h.padding, (int)s->w.padding},
-        stride[] = {(int)s->h.stride, (int)s->w.stride};
+    wk_vendor_window v = wk_vendor_window_of(s);
     cudnnPoolingDescriptor_t pool = NULL;
     (void)h;
     wk_cudnn_packed(p, 0, w->x->dtype, 4, (int64_t[]){1, s->planes, s->h.in, s->w.in});
@@ -40,10 +39,10 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
         return;
     p->op = pool;
     p->destroy = destroy;
-    wk_cudnn_ok(
-        p,
-        wk_cudnn.cudnnSetPoolingNdDescriptor(pool, w->mode, CUDNN_PROPAGATE_NAN, 2, window, padding, stride),
-        "the window");
+    wk_cudnn_ok(p,
+                wk_cudnn.cudnnSetPoolingNdDescriptor(pool, w->mode, CUDNN_PROPAGATE_NAN, 2, v.size, v.padding,
+                                                     v.stride),
+                "the window");
 }
 
 /* Of a mean, the gradient looks at neither x nor y; where a pointer is due, any will do. */
@@ -57,17 +56,6 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
         return wk_cudnn.cudnnPoolingForward(h, p->op, one, x, wk_ptr(w->x), zero, y, wk_ptr(w->out));
     return wk_cudnn.cudnnPoolingBackward(h, p->op, one, y, wk_ptr(w->dy), y, wk_ptr(w->dy), x, wk_ptr(w->x),
                                          zero, x, wk_ptr(w->out));
-}
-
-static void fill_key(wk_cudnn_call *d, const work *w)
-{
-    wk_key_add(&d->key, w->mode);
-    wk_key_add(&d->key, w->s.planes);
-    const wk_pool_dim *dims[] = {&w->s.h, &w->s.w};
-    for (int i = 0; i < 2; i++)
-        wk_key_shape(
-            &d->key, 5,
-            (int64_t[]){dims[i]->in, dims[i]->out, dims[i]->kernel, dims[i]->stride, dims[i]->padding});
 }
 
 static wk_status run(wk_call *c)
@@ -85,7 +73,8 @@ static wk_status run(wk_call *c)
     if (wk_pending())
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
-    fill_key(&d, &w);
+    wk_key_add(&d.key, w.mode);
+    wk_vendor_pool_key(&d.key, &w.s);
     return wk_cudnn_run(&d);
 }
 

@@ -1,7 +1,7 @@
 /* cudnn_softmax.c: softmax and its gradient by cuDNN. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
-#include "ops/reduce.h"
+#include "gpu/vendor_ops.h"
 #include "ops/softmax.h"
 #include "wick/softmax.h"
 
@@ -12,57 +12,45 @@ static const cudnnSoftmaxAlgorithm_t algorithms[] = {
 };
 
 typedef struct {
-    const wk_tensor *x, *dy;
-    wk_tensor *out;
+    wk_vendor_unary u;
     cudnnSoftmaxAlgorithm_t algorithm;
     int64_t shape[4]; /* outer, the dims of a line, inner, 1 */
 } work;
 
 static const char *refuse(const wk_call *c)
 {
-    const wk_softmax_params *p = c->params;
-    unsigned set;
-    int64_t shape[3];
+    int64_t shape[4];
     const char *why = wk_cudnn_refuse(c, WK_FLOATS);
     if (why)
         return why;
-    if (wk_reduce_dims(c, &p->dims, c->in[0]->rank, &set) != WK_OK || !wk_softmax_fold(c->in[0], set, shape))
-        return "cuDNN's softmax takes dims that are neighbours";
-    return NULL;
+    return wk_vendor_softmax_shape(c, shape) ? NULL : "cuDNN's softmax takes dims that are neighbours";
 }
 
 static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
 {
     const work *w = data;
     (void)h;
-    wk_cudnn_packed(p, 0, w->x->dtype, 4, w->shape);
+    wk_cudnn_packed(p, 0, w->u.x->dtype, 4, w->shape);
 }
 
 static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *workspace, const void *data)
 {
     const work *w = data;
     cudnnTensorDescriptor_t t = p->tensor[0];
-    const void *one = wk_cudnn_factor(w->x->dtype, true), *zero = wk_cudnn_factor(w->x->dtype, false);
+    const void *one = wk_cudnn_factor(w->u.x->dtype, true), *zero = wk_cudnn_factor(w->u.x->dtype, false);
     (void)workspace;
-    if (w->dy)
+    if (w->u.dy)
         return wk_cudnn.cudnnSoftmaxBackward(h, w->algorithm, CUDNN_SOFTMAX_MODE_CHANNEL, one, t,
-                                             wk_ptr(w->x), t, wk_ptr(w->dy), zero, t, wk_ptr(w->out));
-    return wk_cudnn.cudnnSoftmaxForward(h, w->algorithm, CUDNN_SOFTMAX_MODE_CHANNEL, one, t, wk_ptr(w->x),
-                                        zero, t, wk_ptr(w->out));
+                                             wk_ptr(w->u.x), t, wk_ptr(w->u.dy), zero, t, wk_ptr(w->u.out));
+    return wk_cudnn.cudnnSoftmaxForward(h, w->algorithm, CUDNN_SOFTMAX_MODE_CHANNEL, one, t, wk_ptr(w->u.x),
+                                        zero, t, wk_ptr(w->u.out));
 }
 
 static wk_status run(wk_call *c)
 {
-    const wk_softmax_params *params = c->params;
-    work w = {.out = c->out[0], .algorithm = algorithms[params->mode]};
-    unsigned set;
-    WK_TRY(wk_reduce_dims(c, &params->dims, c->in[0]->rank, &set));
-    wk_softmax_fold(c->in[0], set, w.shape);
-    w.shape[3] = 1;
-    w.x = wk_tensor_packed(c->in[0]);
-    w.dy = c->in[1] ? wk_tensor_packed(c->in[1]) : NULL;
-    if (!w.x || (c->in[1] && !w.dy))
-        return wk_error_status();
+    work w = {.algorithm = algorithms[WK_PARAMS(c, wk_softmax_params)->mode]};
+    wk_vendor_softmax_shape(c, w.shape);
+    WK_TRY(wk_vendor_unary_of(c, &w.u));
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     wk_key_shape(&d.key, 3, w.shape);
     return wk_cudnn_run(&d);

@@ -1,6 +1,7 @@
 /* cudnn_unary.c: activations and their gradients by cuDNN. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
+#include "gpu/vendor_ops.h"
 #include "ops/unary.h"
 
 /* An op in cuDNN's terms. */
@@ -12,8 +13,8 @@ typedef struct {
 
 typedef struct {
     activation a;
-    const wk_tensor *x, *dy;
-    wk_tensor *y, *out; /* of the gradient, y is the forward's result, worked out again */
+    wk_vendor_unary u;
+    wk_tensor *y; /* of the gradient, the forward's result, worked out again */
 } work;
 
 static const char *refuse(const wk_call *c)
@@ -31,7 +32,7 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
     const work *w = data;
     cudnnActivationDescriptor_t op = NULL;
     (void)h;
-    wk_cudnn_packed(p, 0, w->x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->x)});
+    wk_cudnn_packed(p, 0, w->u.x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->u.x)});
     if (!wk_cudnn_ok(p, wk_cudnn.cudnnCreateActivationDescriptor(&op), "the activation"))
         return;
     p->op = op;
@@ -44,33 +45,32 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
 {
     const work *w = data;
     cudnnTensorDescriptor_t t = p->tensor[0];
-    const void *one = wk_cudnn_factor(w->x->dtype, true), *zero = wk_cudnn_factor(w->x->dtype, false);
+    const void *one = wk_cudnn_factor(w->u.x->dtype, true), *zero = wk_cudnn_factor(w->u.x->dtype, false);
     (void)workspace;
     cudnnStatus_t status =
-        wk_cudnn.cudnnActivationForward(h, p->op, one, t, wk_ptr(w->x), zero, t, wk_ptr(w->y));
-    if (!w->dy || status != CUDNN_STATUS_SUCCESS)
+        wk_cudnn.cudnnActivationForward(h, p->op, one, t, wk_ptr(w->u.x), zero, t, wk_ptr(w->y));
+    if (!w->u.dy || status != CUDNN_STATUS_SUCCESS)
         return status;
-    return wk_cudnn.cudnnActivationBackward(h, p->op, one, t, wk_ptr(w->y), t, wk_ptr(w->dy), t, wk_ptr(w->x),
-                                            zero, t, wk_ptr(w->out));
+    return wk_cudnn.cudnnActivationBackward(h, p->op, one, t, wk_ptr(w->y), t, wk_ptr(w->u.dy), t,
+                                            wk_ptr(w->u.x), zero, t, wk_ptr(w->u.out));
 }
 
 static wk_status run(wk_call *c)
 {
-    work w = {.a = *(const activation *)c->impl->data, .out = c->out[0]};
+    work w = {.a = *(const activation *)c->impl->data};
     double numbers[3];
     int64_t whole[3];
     if (w.a.given) {
         wk_unary_numbers(c, numbers, whole);
         w.a.number = numbers[0];
     }
-    w.x = wk_tensor_packed(c->in[0]);
-    w.dy = w.x && c->in[1] ? wk_tensor_packed(c->in[1]) : NULL;
+    WK_TRY(wk_vendor_unary_of(c, &w.u));
     w.y = c->in[1] ? wk_tensor_new(c->device, c->dtype, c->in[0]->rank, c->in[0]->shape) : c->out[0];
-    if (wk_pending())
+    if (!w.y)
         return wk_error_status();
     wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     wk_key_add(&d.key, w.a.mode);
-    wk_key_add(&d.key, wk_count(w.x));
+    wk_key_add(&d.key, wk_count(w.u.x));
     wk_key_real(&d.key, w.a.number);
     return wk_cudnn_run(&d);
 }

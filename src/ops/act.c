@@ -231,6 +231,9 @@ SAMPLES(conv_bias_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding
         "x=T[1,16,12,12] weight=T[20,16,3,3] bias=T[20] padding=1 act=clamp alpha=-1 beta=2",
         "x=T[1,24,12,12] weight=T[66,24,3,3] z=T[1,66,12,12] padding=1 act=elu",
         "x=T[1,6,15,17] weight=T[20,6,3,3] bias=T[20] z=T[1,20,15,17] padding=1 act=leaky_relu alpha=0.2",
+        "x=T[2,8,9,7] weight=T[16,8,3,3] bias=T[16] padding=1 act=relu",
+        "x=T[2,5,9,9] weight=T[16,5,3,3] bias=T[16] z=T[2,16,4,4] stride=2 act=relu",
+        "x=T[1,16,6,7] weight=T[24,16,3,3] z=T[1,24,6,7] padding=1",
         "x=T[2,2,6,6] weight=T[3,2,3,3] dilation=2 bias=T[3]", "x=T[0,2,5,5] weight=T[3,2,2,2] act=relu",
         "x=T[2,0,5,5] weight=T[3,0,2,2] bias=T[3] act=relu");
 SAMPLES(conv_bias_act_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
@@ -238,17 +241,21 @@ SAMPLES(conv_bias_act_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,
         "x=T[1,2,5,5] weight=T[3,2,2,2] bias=T[2] ! bias", "x=T[1,2,5,5] weight=T[3,2,2,2] z=T[1,3,5,5] ! z",
         "x=T[1,2,5,5] weight=T[3,2,2,2] act=cube ! act", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=0 ! stride",
         "x=T[1,3,5,5] weight=T[4,1,2,2] groups=2 ! groups");
-SAMPLES(conv_bn_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] mean=S[5] var=S[5]:0.5..2 padding=1 act=relu",
-        "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] bn_weight=S[5] bn_bias=S[5] mean=S[5] var=S[5]:0.5..2 "
-        "padding=1 "
-        "act=silu eps=0.01",
-        "x=T[1,4,9,7] weight=T[6,2,3,2] groups=2 stride=2,3 bn_weight=S[6] bn_bias=S[6] mean=S[6] "
-        "var=S[6]:0.5..2 "
-        "act=leaky_relu",
-        "x=T[2,6,9,11] weight=T[6,1,3,3] groups=6 padding=1 bn_bias=S[6] mean=S[6] var=S[6]:0.5..2 act=relu6",
-        "x=T[0,2,5,5] weight=T[3,2,2,2] mean=S[3] var=S[3] act=relu",
-        "x=T[1,24,12,12] weight=T[66,24,3,3] bn_weight=S[66] bn_bias=S[66] mean=S[66] var=S[66]:0.5..2 "
-        "padding=1");
+SAMPLES(
+    conv_bn_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] mean=S[5] var=S[5]:0.5..2 padding=1 act=relu",
+    "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] bn_weight=S[5] bn_bias=S[5] mean=S[5] var=S[5]:0.5..2 "
+    "padding=1 "
+    "act=silu eps=0.01",
+    "x=T[1,4,9,7] weight=T[6,2,3,2] groups=2 stride=2,3 bn_weight=S[6] bn_bias=S[6] mean=S[6] "
+    "var=S[6]:0.5..2 "
+    "act=leaky_relu",
+    "x=T[2,6,9,11] weight=T[6,1,3,3] groups=6 padding=1 bn_bias=S[6] mean=S[6] var=S[6]:0.5..2 act=relu6",
+    "x=T[0,2,5,5] weight=T[3,2,2,2] mean=S[3] var=S[3] act=relu",
+    "x=T[2,8,9,7] weight=T[16,8,3,3] bias=T[16] bn_weight=S[16] bn_bias=S[16] mean=S[16] var=S[16]:0.5..2 "
+    "padding=1 act=relu eps=0.01",
+    "x=T[1,5,8,8] weight=T[8,5,3,3] mean=S[8] var=S[8]:0.5..2 stride=2 act=relu",
+    "x=T[1,24,12,12] weight=T[66,24,3,3] bn_weight=S[66] bn_bias=S[66] mean=S[66] var=S[66]:0.5..2 "
+    "padding=1");
 SAMPLES(conv_bn_act_errors, "x=T[1,2,5,5] weight=T[3,2,2,2] var=S[3] ! mean",
         "x=T[1,2,5,5] weight=T[3,2,2,2] mean=S[3] ! var",
         "x=T[1,2,5,5] weight=T[3,2,2,2] mean=S[2] var=S[3] ! mean",

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include "dnn.h"
 #include "gpu/families.h"
-#include "ops/pool.h"
+#include "gpu/vendor_ops.h"
 #include "wick/ops.h"
 
 typedef struct {
@@ -58,8 +58,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
 {
     const work *w = data;
     const wk_pool_shape *s = &w->s;
-    int window[] = {(int)s->h.kernel, (int)s->w.kernel}, padding[] = {(int)s->h.padding, (int)s->w.padding},
-        stride[] = {(int)s->h.stride, (int)s->w.stride};
+    wk_vendor_window v = wk_vendor_window_of(s);
     miopenPoolingDescriptor_t pool;
     (void)h;
     WK_DNN_TRY(wk_dnn_tensor(p, 0, w->dtype, 4, (int64_t[]){1, s->planes, s->h.in, s->w.in}));
@@ -67,7 +66,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     WK_DNN_TRY(wk_miopen.miopenCreatePoolingDescriptor(&pool));
     p->op = pool;
     p->destroy = destroy;
-    WK_DNN_TRY(wk_miopen.miopenSetNdPoolingDescriptor(pool, w->mode, 2, window, padding, stride));
+    WK_DNN_TRY(wk_miopen.miopenSetNdPoolingDescriptor(pool, w->mode, 2, v.size, v.padding, v.stride));
     WK_DNN_TRY(
         wk_miopen.miopenSetPoolingIndexType(pool, miopenIndexUint32)); /* after the rest, which resets it */
     return wk_miopen.miopenSetPoolingWorkSpaceIndexMode(pool, miopenPoolingWorkspaceIndexImage);
@@ -94,12 +93,8 @@ static wk_status pool(const wk_call *c, const work *w)
     if (wk_pending())
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_key_shape(&d.key, 3, (int64_t[]){w->mode, w->dtype, w->s.planes});
-    const wk_pool_dim *dims[] = {&w->s.h, &w->s.w};
-    for (int i = 0; i < 2; i++)
-        wk_key_shape(
-            &d.key, 5,
-            (int64_t[]){dims[i]->in, dims[i]->out, dims[i]->kernel, dims[i]->stride, dims[i]->padding});
+    wk_key_shape(&d.key, 2, (int64_t[]){w->mode, w->dtype});
+    wk_vendor_pool_key(&d.key, &w->s);
     return wk_dnn_run(&d);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include "dnn.h"
 #include "gpu/families.h"
+#include "gpu/vendor_ops.h"
 #include "ops/unary.h"
 #include "wick/expr.h"
 
@@ -19,8 +20,8 @@ typedef struct {
 
 typedef struct {
     activation a;
-    const wk_tensor *x, *dy;
-    wk_tensor *y, *out; /* of the gradient, y is the forward's result, worked out again */
+    wk_vendor_unary u;
+    wk_tensor *y; /* of the gradient, the forward's result, worked out again */
 } work;
 
 /* clamp's ends. */
@@ -53,7 +54,7 @@ static miopenStatus_t set_up(miopenHandle_t h, wk_dnn_plan *p, const void *data)
     const work *w = data;
     miopenActivationDescriptor_t op;
     (void)h;
-    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->x)}));
+    WK_DNN_TRY(wk_dnn_tensor(p, 0, w->u.x->dtype, 4, (int64_t[]){1, 1, 1, wk_count(w->u.x)}));
     WK_DNN_TRY(wk_miopen.miopenCreateActivationDescriptor(&op));
     p->op = op;
     p->destroy = destroy;
@@ -65,12 +66,12 @@ static miopenStatus_t queue(miopenHandle_t h, const wk_dnn_plan *p, void *worksp
     const work *w = data;
     miopenTensorDescriptor_t t = p->tensor[0];
     (void)workspace;
-    WK_DNN_TRY(wk_miopen.miopenActivationForward(h, p->op, &wk_dnn_one, t, wk_ptr(w->x), &wk_dnn_zero, t,
+    WK_DNN_TRY(wk_miopen.miopenActivationForward(h, p->op, &wk_dnn_one, t, wk_ptr(w->u.x), &wk_dnn_zero, t,
                                                  wk_ptr(w->y)));
-    if (!w->dy)
+    if (!w->u.dy)
         return miopenStatusSuccess;
-    return wk_miopen.miopenActivationBackward(h, p->op, &wk_dnn_one, t, wk_ptr(w->y), t, wk_ptr(w->dy), t,
-                                              wk_ptr(w->x), &wk_dnn_zero, t, wk_ptr(w->out));
+    return wk_miopen.miopenActivationBackward(h, p->op, &wk_dnn_one, t, wk_ptr(w->y), t, wk_ptr(w->u.dy), t,
+                                              wk_ptr(w->u.x), &wk_dnn_zero, t, wk_ptr(w->u.out));
 }
 
 static wk_status mend(const work *w, const char *text)
@@ -80,9 +81,9 @@ static wk_status mend(const work *w, const char *text)
     int n = e ? wk_expr_inputs(e) : 0;
     for (int i = 0; i < n; i++) {
         const char *name = wk_expr_input(e, i);
-        inputs[i] = strcmp(name, "x") == 0 ? w->x : strcmp(name, "dy") == 0 ? w->dy : w->out;
+        inputs[i] = strcmp(name, "x") == 0 ? w->u.x : strcmp(name, "dy") == 0 ? w->u.dy : w->u.out;
     }
-    wk_status status = e ? wk_expr_run_into(w->out, e, inputs, n) : wk_error_status();
+    wk_status status = e ? wk_expr_run_into(w->u.out, e, inputs, n) : wk_error_status();
     wk_expr_drop(e);
     return status;
 }
@@ -99,7 +100,7 @@ static wk_status mend_clamp(const work *w)
 
 static wk_status run(wk_call *c)
 {
-    work w = {.a = *(const activation *)c->impl->data, .out = c->out[0]};
+    work w = {.a = *(const activation *)c->impl->data};
     double numbers[3];
     int64_t whole[3];
     if (w.a.given) {
@@ -110,19 +111,18 @@ static wk_status run(wk_call *c)
     }
     if (w.a.clips)
         ends_of(c, &w.a.beta, &w.a.alpha);
-    w.x = wk_tensor_packed(c->in[0]);
-    w.dy = w.x && c->in[1] ? wk_tensor_packed(c->in[1]) : NULL;
+    WK_TRY(wk_vendor_unary_of(c, &w.u));
     w.y = c->in[1] ? wk_tensor_new(c->device, c->dtype, c->in[0]->rank, c->in[0]->shape) : c->out[0];
-    if (wk_pending())
+    if (!w.y)
         return wk_error_status();
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = &w};
     wk_key_add(&d.key, w.a.mode);
-    wk_key_add(&d.key, wk_count(w.x));
+    wk_key_add(&d.key, wk_count(w.u.x));
     wk_key_real(&d.key, w.a.alpha);
     wk_key_real(&d.key, w.a.beta);
     wk_key_real(&d.key, w.a.gamma);
     WK_TRY(wk_dnn_run(&d));
-    if (w.a.clips && w.dy)
+    if (w.a.clips && w.u.dy)
         return mend_clamp(&w);
     return w.a.mend ? mend(&w, w.a.mend) : WK_OK;
 }

@@ -116,14 +116,16 @@ static double time_runs(search *s, int runs)
     return ms;
 }
 
-/* The first run may compile; the second says how many make a batch. */
-static double measure(search *s, const candidate *k, double seconds)
+/* The first run may compile; the second says how many make a batch, and whether it is worth one. */
+static double measure(search *s, const candidate *k, double seconds, double best_us)
 {
     s->call.impl = k->impl;
     s->call.variant = k->variant;
     if (time_runs(s, 1) < 0)
         return 0;
     double one = time_runs(s, 1), best = one;
+    if (best_us > 0 && one * 1e3 > 1.5 * best_us)
+        return one * 1e3;
     double runs = one > 0 ? seconds * 1e3 / BATCHES / one : 1;
     int batch = runs < 1 ? 1 : runs > MOST_RUNS ? MOST_RUNS : (int)runs;
     for (int i = 0; i < BATCHES && one >= 0 && now() < s->end; i++) {
@@ -151,7 +153,8 @@ static void run_search(search *s)
     double share = wanted.seconds / (s->n ? s->n : 1);
     s->end = now() + wanted.seconds;
     for (int i = 0; i < s->n && s->n > 1 && (i < s->impls || now() < s->end); i++) {
-        s->all[i].us = measure(s, &s->all[i], share);
+        const candidate *best = fastest(s);
+        s->all[i].us = measure(s, &s->all[i], share, best ? best->us : 0);
         wk_say("tune: %s: %s %llu: %.1f us", c->op->name, s->all[i].impl->name,
                (unsigned long long)s->all[i].variant, s->all[i].us);
     }
