@@ -99,8 +99,7 @@ static void add_library(wk_text *t, const wk_library *l)
 
 static void print_text(void)
 {
-    printf("wick %s\n\nthreads  %d\nisa      %s\n\ndevices\n", wk_version(), wk_num_threads(),
-           wk_isa_level_name(wk_host_level()));
+    printf("wick %s\n\nthreads  %d\nisa      %s\n\ndevices\n", wk_version(), wk_num_threads(), wk_host_isa());
     for (int i = 0; i < wk_device_count(); i++)
         print_device(wk_device_open(wk_device_name_at(i)));
     printf("\nlibraries\n");
@@ -111,8 +110,9 @@ static void print_text(void)
 static int print_json(void)
 {
     wk_text t = {0};
-    wk_text_add(&t, "{\"version\":\"%s\",\"threads\":%d,\"isa\":\"%s\",\"devices\":[", wk_version(),
-                wk_num_threads(), wk_isa_level_name(wk_host_level()));
+    wk_text_add(&t, "{\"version\":\"%s\",\"threads\":%d,\"isa\":\"%s\",\"amx\":%s,\"devices\":[",
+                wk_version(), wk_num_threads(), wk_isa_level_name(wk_host_level()),
+                wk_host_has_amx() ? "true" : "false");
     for (int i = 0; i < wk_device_count(); i++) {
         wk_text_add(&t, "%s", i ? "," : "");
         add_device(&t, wk_device_open(wk_device_name_at(i)));

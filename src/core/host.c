@@ -9,7 +9,15 @@
 #include "memory.h"
 #include "pool.h"
 
+#if defined(__x86_64__) && defined(__linux__) && WK_LEVELS > 2
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#define HAS_AMX_KERNELS 1
+#endif
+
 static wk_isa_level host_level;
+static bool host_amx;
 
 const char *wk_isa_level_name(wk_isa_level level)
 {
@@ -29,6 +37,31 @@ static wk_isa_level detect_level(void)
         return WK_LEVEL_AVX2;
 #endif
     return WK_LEVEL_BASE;
+}
+
+/* Linux gives out the memory that the tile registers need when a process asks for it. */
+static bool ask_for_amx(void)
+{
+#ifdef HAS_AMX_KERNELS
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, TILES = 1 << 24, TILES_BF16 = 1 << 22 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & TILES) == 0 || (d & TILES_BF16) == 0)
+        return false;
+    return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
+
+bool wk_host_has_amx(void)
+{
+    wk_cpu();
+    return host_amx;
+}
+
+const char *wk_host_isa(void)
+{
+    return wk_host_has_amx() ? "avx512 with AMX" : wk_isa_level_name(wk_host_level());
 }
 
 wk_isa_level wk_host_level(void)
@@ -119,8 +152,9 @@ static void start(void)
         if (strcmp(wish, wk_isa_level_name((wk_isa_level)l)) == 0)
             host_level = (wk_isa_level)l;
     }
-    snprintf(host.description, sizeof host.description, "%s, %d threads, %s", name, wk_pool_threads(),
-             wk_isa_level_name(host_level));
+    host_amx = !wish && host_level == WK_LEVEL_AVX512 && ask_for_amx();
+    snprintf(host.description, sizeof host.description, "%s, %d threads, %s%s", name, wk_pool_threads(),
+             wk_isa_level_name(host_level), host_amx ? " with AMX" : "");
 }
 
 wk_device *wk_cpu(void)

@@ -2,11 +2,19 @@
 #ifndef WK_CORE_HOST_H
 #define WK_CORE_HOST_H
 
+#include <stdbool.h>
+
 /* Instruction-set levels, each a whole set of kernels; see cpu/isa.h. */
 typedef enum { WK_LEVEL_BASE, WK_LEVEL_AVX2, WK_LEVEL_AVX512, WK_LEVEL_COUNT } wk_isa_level;
 
 /* The best level this machine and this build have, or the one WICK_ISA names where that is lower. */
 wk_isa_level wk_host_level(void);
 const char *wk_isa_level_name(wk_isa_level level);
+/* The level and what this machine has beside it, in words. */
+const char *wk_host_isa(void);
+
+/* Whether the processor has tile registers for matrices of bf16 (AMX), the kernel lets this process use them, and
+ * WICK_ISA is not set. */
+bool wk_host_has_amx(void);
 
 #endif

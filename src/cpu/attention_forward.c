@@ -23,6 +23,9 @@ enum { THIN_MR = 2, THIN_NV = 4 };
 #define KEEP(v) (void)(v)
 #endif
 
+/* Attention of a block in bf16 by pairs, work_f32 at w; false where that is not to be. */
+static bool attend_pairs(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, void *w);
+
 #include "real_f32.h"
 #define WK_REAL_DTYPE WK_F32
 #define SUM_FOUR(a, b, c, d, four) \
@@ -51,6 +54,8 @@ enum { THIN_MR = 2, THIN_NV = 4 };
 #undef WK_REAL_DTYPE
 #undef SUM_FOUR
 
+#include "attention_pairs.inc.h"
+
 enum { FEW_TASKS = 16, SPLIT_KEYS = 256 };
 
 /* ---- Pieces that the backward uses too ---- */
@@ -58,8 +63,8 @@ enum { FEW_TASKS = 16, SPLIT_KEYS = 256 };
 void WK_ISA(attn_product)(const gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, attn_mat a,
                           const void *b, int64_t b_rs, void *c, int64_t c_rs, bool add)
 {
-    int64_t width = GEMM_NV * kernel->lanes, bytes = (int64_t)kernel->bytes;
-    for (int64_t i = 0; i < m; i += GEMM_MR) {
+    int64_t width = gemm_panel_columns(kernel), bytes = (int64_t)kernel->bytes;
+    for (int64_t i = 0; i < m; i += kernel->rows) {
         for (int64_t j = 0; j < n; j += width) {
             gemm_tile t = {.a = (const char *)a.data + i * a.rs * bytes,
                            .b = (const char *)b + j * bytes,
@@ -69,7 +74,7 @@ void WK_ISA(attn_product)(const gemm_kernel *kernel, int64_t m, int64_t n, int64
                            .b_ks = b_rs,
                            .ldc = c_rs,
                            .k = k,
-                           .rows = (int)gemm_min(m - i, GEMM_MR),
+                           .rows = (int)gemm_min(m - i, kernel->rows),
                            .cols = (int)gemm_min(n - j, width),
                            .add = add};
             kernel->tile(&t);

@@ -79,34 +79,52 @@ static void FN(drop)(const attn_plan *p, const attn_rows *r, int64_t k0, int64_t
     }
 }
 
+/* Products k q^T of keys from k0 on become weights exp(score - top), and older sums what the new top makes of them. */
+static void FN(weigh)(const attn_plan *p, const attn_rows *r, int64_t k0, int64_t n, int64_t cols,
+                      FN(work) * w)
+{
+    bool plain = !r->of->mask && p->softcap == 0 && p->scale > 0;
+    if (!plain)
+        FN(finish_scores)(p, r, k0, n, w->s, NULL, w->mask, w->mask_turned);
+    else if (FN(needs_limits)(r, k0, n))
+        FN(apply_limits)(r, k0, n, w->s);
+    if (FN(softmax_block)(w, n, cols, plain ? (REAL)p->scale : 1))
+        for (int64_t i = 0; i < p->dv; i++)
+            for (int64_t x = 0; x < cols; x++)
+                w->o_turned[i * ATTN_ROWS + x] *= w->fix[x];
+    if (p->dropout > 0)
+        FN(drop)(p, r, k0, n, w->s);
+}
+
+static const gemm_kernel *FN(kernel)(void)
+{
+    return WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
+}
+
+/* o^T += v^T weights, for keys from k0 on of the head that v points to. */
+static void FN(add_values)(const attn_plan *p, const char *v, int64_t k0, int64_t n, int64_t cols,
+                           FN(work) * w)
+{
+    attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, 0, w->v);
+    attn_mat turned = {vm.data, vm.cs, vm.rs};
+    WK_ISA(attn_product)
+    (FN(kernel)(), p->dv, cols, n, turned, w->s, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+}
+
 /* The usual way: w->o, top and sum of the block's rows over keys [from, to). */
 static void FN(attend)(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, FN(work) * w)
 {
     const attn_sequence *q = r->of;
-    const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
     int64_t bytes = (int64_t)wk_bytes(p->dtype), cols = gemm_round_up(r->rows, ATTN_LANES);
     const char *k = q->k + r->key_head * p->k.h * bytes, *v = q->v + r->key_head * p->v.h * bytes;
-    bool plain = !q->mask && p->softcap == 0 && p->scale > 0;
     FN(load_rows)(r, p->dtype, q->q, p->q, p->d, p->d, w->q, w->q_turned);
     memset(w->o_turned, 0, (size_t)(p->dv * ATTN_ROWS) * sizeof(REAL));
     for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
         int64_t n = gemm_min(to - k0, ATTN_KEYS);
         attn_mat km = WK_ISA(attn_rows_of)(p->dtype, k, p->k, k0, n, p->d, 0, w->k);
-        attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, 0, w->v);
-        WK_ISA(attn_product)(kernel, n, cols, p->d, km, w->q_turned, ATTN_ROWS, w->s, ATTN_ROWS, false);
-        if (!plain)
-            FN(finish_scores)(p, r, k0, n, w->s, NULL, w->mask, w->mask_turned);
-        else if (FN(needs_limits)(r, k0, n))
-            FN(apply_limits)(r, k0, n, w->s);
-        if (FN(softmax_block)(w, n, cols, plain ? (REAL)p->scale : 1))
-            for (int64_t i = 0; i < p->dv; i++)
-                for (int64_t x = 0; x < cols; x++)
-                    w->o_turned[i * ATTN_ROWS + x] *= w->fix[x];
-        if (p->dropout > 0)
-            FN(drop)(p, r, k0, n, w->s);
-        attn_mat v_turned = {vm.data, vm.cs, vm.rs};
-        WK_ISA(attn_product)
-        (kernel, p->dv, cols, n, v_turned, w->s, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+        WK_ISA(attn_product)(FN(kernel)(), n, cols, p->d, km, w->q_turned, ATTN_ROWS, w->s, ATTN_ROWS, false);
+        FN(weigh)(p, r, k0, n, cols, w);
+        FN(add_values)(p, v, k0, n, cols, w);
     }
     WK_ISA(wk_block_transpose)
     (sizeof(REAL), w->o_turned, ATTN_ROWS, w->o, w->o_rs, p->dv, r->rows, false);
@@ -168,7 +186,10 @@ static void FN(run_rows)(const attn_plan *p, const attn_rows *r, int64_t split, 
     int64_t size = r->of->split_keys, from = gemm_max(split * size, r->keys.lo);
     int64_t to = gemm_min((split + 1) * size, r->keys.hi);
     bool thin = r->of->whole_groups && p->hq / p->hk * r->of->s <= ATTN_THIN && p->dropout == 0;
-    (thin ? FN(attend_thin) : FN(attend))(p, r, from, to, &w);
+    if (thin)
+        FN(attend_thin)(p, r, from, to, &w);
+    else if (!attend_pairs(p, r, from, to, &w))
+        FN(attend)(p, r, from, to, &w);
     if (part)
         FN(keep_part)(p, r, &w, part);
     else

@@ -4,6 +4,7 @@
  *   attention_forward.c   softmax(q k^T) v over blocks of keys, with a running maximum and sum
  *   attention_backward.c  its gradients, from scores made again block by block
  *   attention_block.inc.h scores of a block: mask, softcap and limits
+ *   attention_pairs.inc.h the forward in bf16 on processors that multiply pairs or tiles of it
  *
  * The usual way works on ATTN_ROWS queries at a time, transposed: scores are [keys, rows], so that a vector holds
  * one key's scores for neighbouring queries. The products then read k and v where they lie, one value at a time

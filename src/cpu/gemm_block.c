@@ -8,9 +8,9 @@
 #include "core/pool.h"
 
 enum {
-    TILE_ROWS = 96,        /* a multiple of GEMM_MR */
+    TILE_ROWS = 96,        /* a multiple of any kernel's rows */
     TILE_PANELS = 4,       /* of GEMM_NV vectors each */
-    KC = 256,              /* a panel of A is to stay in the first-level cache: GEMM_MR * KC floats, 8 KiB */
+    KC = 256,              /* a panel of A is to stay in the first-level cache: 8 rows of KC floats, 8 KiB */
     KO = 1024,             /* KC and KO count packed elements */
     OUTER_BYTES = 8 << 20, /* of packed A, and of B */
     MIN_TASK = 1 << 19,    /* multiply-adds, some 10 us: smaller tasks are not worth having more of them */
@@ -27,21 +27,19 @@ static int64_t even_block(int64_t n, int64_t want, int64_t unit)
     return gemm_round_up(gemm_blocks(n, gemm_blocks(n, want)), unit);
 }
 
-static int64_t panel_width(const gemm_kernel *kernel) { return (int64_t)GEMM_NV * kernel->lanes; }
-
 /* ---- The plan ---- */
 
 static void plan_tiles(gemm_plan *plan, const wk_gemm_args *g)
 {
-    int64_t nr = panel_width(plan->kernel);
-    plan->mt = even_block(g->m, TILE_ROWS, GEMM_MR);
+    int64_t mr = plan->kernel->rows, nr = gemm_panel_columns(plan->kernel);
+    plan->mt = even_block(g->m, TILE_ROWS, mr);
     plan->nt = even_block(g->n, TILE_PANELS * nr, nr);
     while (gemm_blocks(g->m, plan->mt) * gemm_blocks(g->n, plan->nt) < FEW_TASKS &&
            plan->mt * plan->nt * g->k > MIN_TASK) {
         if (plan->nt > nr)
             plan->nt = gemm_round_up(plan->nt / 2, nr);
-        else if (plan->mt > 2 * GEMM_MR)
-            plan->mt = gemm_round_up(plan->mt / 2, GEMM_MR);
+        else if (plan->mt > 2 * mr)
+            plan->mt = gemm_round_up(plan->mt / 2, mr);
         else
             break;
     }
@@ -51,14 +49,14 @@ static bool plan_packs_a(const gemm_kernel *kernel, const wk_gemm_args *g)
 {
     if (g->a.dtype != kernel->dtype)
         return true;
-    return g->n > 2 * panel_width(kernel) && g->m * g->k * (int64_t)kernel->bytes > SMALL_BYTES;
+    return g->n > 2 * gemm_panel_columns(kernel) && g->m * g->k * (int64_t)kernel->bytes > SMALL_BYTES;
 }
 
 static bool plan_reads_b(const gemm_kernel *kernel, const wk_gemm_args *g)
 {
     if (g->pack_b || g->b.dtype != kernel->dtype || g->b.cs != 1)
         return false;
-    return g->m <= 2 * GEMM_MR || g->k * g->n * (int64_t)kernel->bytes <= SMALL_BYTES;
+    return g->m <= 2 * kernel->rows || g->k * g->n * (int64_t)kernel->bytes <= SMALL_BYTES;
 }
 
 void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
@@ -68,8 +66,8 @@ void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
     plan_tiles(plan, g);
 
     int64_t k = gemm_max(gemm_blocks(g->k, kernel->pair), 1);
-    plan->ko = gemm_blocks(k, gemm_blocks(k, KO));
-    plan->kc = gemm_blocks(plan->ko, gemm_blocks(plan->ko, KC + KC / 4));
+    plan->ko = even_block(k, KO, kernel->step);
+    plan->kc = even_block(plan->ko, KC + KC / 4, kernel->step);
     int64_t outer = OUTER_BYTES / (plan->ko * (int64_t)kernel->bytes);
     plan->mo = gemm_min(gemm_round_up(outer, plan->mt), gemm_round_up(g->m, plan->mt));
     plan->no = gemm_min(gemm_round_up(outer, plan->nt), gemm_round_up(g->n, plan->nt));
@@ -85,7 +83,7 @@ void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
     if (plan->share_b)
         plan->b_bytes = (size_t)(plan->no * plan->ko) * kernel->bytes;
     else
-        plan->slot += (size_t)(plan->kc * panel_width(kernel)) * kernel->bytes;
+        plan->slot += (size_t)(plan->kc * gemm_panel_columns(kernel)) * kernel->bytes;
     if (plan->c_scratch && k > plan->ko)
         plan->c_bytes = (size_t)(plan->mo * plan->no) * kernel->bytes;
     else if (plan->c_scratch)
@@ -114,6 +112,9 @@ static const char *at(const wk_mat *x, int64_t i, int64_t j)
     return (const char *)x->data + (i * x->rs + j * x->cs) * (int64_t)wk_bytes(x->dtype);
 }
 
+/* Packed elements along k in a panel that holds n of them. */
+static int64_t padded(const gemm_kernel *kernel, int64_t n) { return gemm_round_up(n, kernel->step); }
+
 /* Packs rows [q, q + qn) of columns [j, j + jn) of B. */
 static void pack_b_panel(const block *s, int64_t q, int64_t qn, int64_t j, int64_t jn, char *dst)
 {
@@ -125,6 +126,8 @@ static void pack_b_panel(const block *s, int64_t q, int64_t qn, int64_t j, int64
         (kernel->pair == 2 ? g->pack_b_pairs : g->pack_b)(g->pack_ctx, p, pn, j, jn, width, dst);
     else
         s->packer_b(dst, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, pn);
+    memset(dst + qn * width * (int64_t)kernel->bytes, 0,
+           (size_t)(padded(kernel, qn) - qn) * (size_t)width * kernel->bytes);
 }
 
 static void pack_a_panels(const block *s, int64_t first, int64_t last)
@@ -132,27 +135,28 @@ static void pack_a_panels(const block *s, int64_t first, int64_t last)
     const wk_gemm_args *g = s->g;
     const gemm_kernel *kernel = s->plan->kernel;
     int64_t p = s->q0 * kernel->pair, pn = gemm_min(s->qn * kernel->pair, g->k - p);
-    for (int64_t i = first * GEMM_MR; i < gemm_min(last * GEMM_MR, s->mn); i += GEMM_MR)
-        s->packer_a(s->a + i * s->qn * (int64_t)kernel->bytes, GEMM_MR, at(&g->a, s->i0 + i, p), g->a.rs,
-                    g->a.cs, gemm_min(GEMM_MR, s->mn - i), pn);
+    int64_t mr = kernel->rows, depth = padded(kernel, s->qn);
+    for (int64_t i = first * mr; i < gemm_min(last * mr, s->mn); i += mr)
+        s->packer_a(s->a + i * depth * (int64_t)kernel->bytes, mr, at(&g->a, s->i0 + i, p), g->a.rs, g->a.cs,
+                    gemm_min(mr, s->mn - i), pn);
 }
 
 static int64_t pack_tasks_a(const block *s)
 {
-    return s->plan->pack_a ? gemm_blocks(s->mn, PACK_PANELS_A * GEMM_MR) : 0;
+    return s->plan->pack_a ? gemm_blocks(s->mn, PACK_PANELS_A * s->plan->kernel->rows) : 0;
 }
 
 static void pack_task(void *ctx, int64_t task)
 {
     const block *s = ctx;
-    int64_t tasks_a = pack_tasks_a(s), nr = panel_width(s->plan->kernel);
+    int64_t tasks_a = pack_tasks_a(s), nr = gemm_panel_columns(s->plan->kernel);
     if (task < tasks_a) {
         pack_a_panels(s, task * PACK_PANELS_A, (task + 1) * PACK_PANELS_A);
         return;
     }
     int64_t j = (task - tasks_a) * nr;
     pack_b_panel(s, s->q0, s->qn, s->j0 + j, gemm_min(nr, s->jn - j),
-                 s->b + j * s->qn * (int64_t)s->plan->kernel->bytes);
+                 s->b + j * padded(s->plan->kernel, s->qn) * (int64_t)s->plan->kernel->bytes);
 }
 
 static void pack_block(block *s)
@@ -161,7 +165,7 @@ static void pack_block(block *s)
     int64_t tasks = pack_tasks_a(s);
     int64_t bytes = (plan->pack_a ? s->mn : 0) * s->qn * (int64_t)plan->kernel->bytes;
     if (plan->share_b) {
-        tasks += gemm_blocks(s->jn, panel_width(plan->kernel));
+        tasks += gemm_blocks(s->jn, gemm_panel_columns(plan->kernel));
         bytes += s->jn * s->qn * (int64_t)plan->kernel->bytes;
     }
     if (bytes > SERIAL_PACK)
@@ -180,7 +184,7 @@ static void find_b(const block *s, gemm_tile *t, int64_t q, int64_t j, char *loc
     const gemm_kernel *kernel = plan->kernel;
     t->b_ks = gemm_round_up(t->cols, kernel->lanes);
     if (plan->share_b) {
-        t->b = s->b + ((j - s->j0) * s->qn + (q - s->q0) * t->b_ks) * (int64_t)kernel->bytes;
+        t->b = s->b + ((j - s->j0) * padded(kernel, s->qn) + (q - s->q0) * t->b_ks) * (int64_t)kernel->bytes;
     } else if (plan->direct_b && t->b_ks == t->cols) {
         t->b = at(&s->g->b, q, j);
         t->b_ks = s->g->b.rs;
@@ -192,10 +196,12 @@ static void find_b(const block *s, gemm_tile *t, int64_t q, int64_t j, char *loc
 
 static void find_a(const block *s, gemm_tile *t, int64_t q, int64_t i)
 {
+    const gemm_kernel *kernel = s->plan->kernel;
     if (s->plan->pack_a) {
-        t->a = s->a + ((i - s->i0) * s->qn + (q - s->q0) * GEMM_MR) * (int64_t)s->plan->kernel->bytes;
+        t->a = s->a +
+               ((i - s->i0) * padded(kernel, s->qn) + (q - s->q0) * kernel->rows) * (int64_t)kernel->bytes;
         t->a_rs = 1;
-        t->a_ks = GEMM_MR;
+        t->a_ks = kernel->rows;
     } else {
         t->a = at(&s->g->a, i, q);
         t->a_rs = s->g->a.rs;
@@ -208,15 +214,17 @@ static void sum_tile(const block *s, int64_t i, int64_t i1, int64_t j, int64_t j
                      bool add, char *local)
 {
     const gemm_kernel *kernel = s->plan->kernel;
-    int64_t nr = panel_width(kernel), bytes = (int64_t)kernel->bytes, q = s->q0, q1 = s->q0 + s->qn;
+    int64_t nr = gemm_panel_columns(kernel), bytes = (int64_t)kernel->bytes, q = s->q0, q1 = s->q0 + s->qn;
     gemm_tile t = {.ldc = ldc, .add = add};
+    if (kernel->begin)
+        kernel->begin();
     do {
         t.k = gemm_min(s->plan->kc, q1 - q);
         for (int64_t jj = j; jj < j1; jj += nr) {
             t.cols = (int)gemm_min(nr, j1 - jj);
             find_b(s, &t, q, jj, local);
-            for (int64_t ii = i; ii < i1; ii += GEMM_MR) {
-                t.rows = (int)gemm_min(GEMM_MR, i1 - ii);
+            for (int64_t ii = i; ii < i1; ii += kernel->rows) {
+                t.rows = (int)gemm_min(kernel->rows, i1 - ii);
                 t.c = c + ((ii - i) * ldc + jj - j) * bytes;
                 find_a(s, &t, q, ii);
                 kernel->tile(&t);
@@ -225,6 +233,8 @@ static void sum_tile(const block *s, int64_t i, int64_t i1, int64_t j, int64_t j
         t.add = true;
         q += t.k;
     } while (q < q1);
+    if (kernel->end)
+        kernel->end();
 }
 
 static void tile_task(void *ctx, int64_t task)
@@ -262,7 +272,7 @@ void WK_ISA(gemm_block_run)(const gemm_plan *plan, const wk_gemm_args *g, char *
     block s = {.plan = plan, .g = g, .a = memory};
     s.b = s.a + plan->a_bytes;
     s.c = s.b + plan->b_bytes;
-    s.packer_a = WK_ISA(gemm_pick_packer)(g->a.dtype, kernel->pair);
+    s.packer_a = kernel->pack_a ? kernel->pack_a : WK_ISA(gemm_pick_packer)(g->a.dtype, kernel->pair);
     s.packer_b = WK_ISA(gemm_pick_packer)(g->b.dtype, kernel->pair);
     WK_ISA(gemm_slots_init)(&s.slots, s.c + plan->c_bytes, plan->slot, slots);
 

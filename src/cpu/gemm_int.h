@@ -3,6 +3,7 @@
  *   gemm.c        the entry points, memory, and the choice between the two ways
  *   gemm_block.c  the usual way: blocks for the caches, packing, tasks
  *   gemm_kernel.c the innermost loops: a tile of C in registers
+ *   gemm_amx.c    the same for bf16, where the processor has registers for whole tiles
  *   gemm_finish.c from sums to C: biases, activation, rounding
  *   gemm_pack.c   copies panels of A and B into the order in which the kernel reads them
  *   gemm_panel.c  products with a part of B that the caller had packed
@@ -43,13 +44,27 @@ typedef struct {
     bool add;
 } gemm_tile;
 
+/* dst[p * width + x] = src[x * sx + p * sp] for x < xn and p < pn, zeros for x in [xn, width). With pairs, p
+ * counts single values of k in pn and sp, and dst has a row for every two. */
+typedef void (*gemm_packer)(void *dst, int64_t width, const void *src, int64_t sx, int64_t sp, int64_t xn,
+                            int64_t pn);
+
 typedef struct {
     void (*tile)(const gemm_tile *t);
-    size_t bytes;   /* of a packed element; those of the result are as large */
-    int lanes;      /* elements in a vector */
-    int pair;       /* values along k in a packed element: 2 when they are pairs of bf16, else 1 */
-    wk_dtype dtype; /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
+    size_t bytes;       /* of a packed element; those of the result are as large */
+    int lanes;          /* elements in a vector */
+    int rows, vectors;  /* of a tile */
+    int pair;           /* values along k in a packed element: 2 when they are pairs of bf16, else 1 */
+    int step;           /* packed elements along k that are read at once: panels are filled up with zeros */
+    wk_dtype dtype;     /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
+    gemm_packer pack_a; /* NULL: A is packed as B is */
+    void (*begin)(void), (*end)(void); /* NULL, or around the tiles that a thread works out */
 } gemm_kernel;
+
+static inline int64_t gemm_panel_columns(const gemm_kernel *kernel)
+{
+    return (int64_t)kernel->vectors * kernel->lanes;
+}
 
 /* Whether the processor multiplies pairs of bf16, which is no part of any level. */
 static inline bool gemm_has_bf16_pairs(void)
@@ -60,6 +75,10 @@ static inline bool gemm_has_bf16_pairs(void)
     return false;
 #endif
 }
+
+#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+extern const gemm_kernel WK_ISA(gemm_kernel_amx);
+#endif
 
 /* The kernel for this product; never NULL. */
 const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g);
@@ -78,10 +97,6 @@ static inline bool gemm_c_in_place(const wk_gemm_args *g)
 
 /* ---- Packing ---- */
 
-/* dst[p * width + x] = src[x * sx + p * sp] for x < xn and p < pn, zeros for x in [xn, width). With pairs, p
- * counts single values of k in pn and sp, and dst has a row for every two. */
-typedef void (*gemm_packer)(void *dst, int64_t width, const void *src, int64_t sx, int64_t sp, int64_t xn,
-                            int64_t pn);
 gemm_packer WK_ISA(gemm_pick_packer)(wk_dtype dtype, int pair);
 
 /* ---- Scratch for tasks ----

@@ -9,7 +9,7 @@ static const gemm_kernel *kernel_of(wk_dtype dtype)
     return WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.a = any, .b = any, .c = any});
 }
 
-int64_t WK_ISA(wk_gemm_panel_width)(wk_dtype dtype) { return GEMM_NV * kernel_of(dtype)->lanes; }
+int64_t WK_ISA(wk_gemm_panel_width)(wk_dtype dtype) { return gemm_panel_columns(kernel_of(dtype)); }
 
 void WK_ISA(wk_gemm_panel_pack)(int64_t k, int64_t n, wk_mat b, void *panel)
 {
@@ -21,7 +21,7 @@ void WK_ISA(wk_gemm_panel_run)(int64_t m, int64_t n, int64_t k, wk_mat a, const 
                                bool add)
 {
     const gemm_kernel *kernel = kernel_of(c.dtype);
-    int64_t bytes = (int64_t)kernel->bytes, width = GEMM_NV * kernel->lanes;
+    int64_t bytes = (int64_t)kernel->bytes, width = gemm_panel_columns(kernel);
     int64_t rows = gemm_blocks(m, gemm_max(1, gemm_blocks(m, GEMM_MR))); /* blocks of about the same size */
     int64_t depth = m > rows ? CACHE_BYTES / (width * bytes) : gemm_max(k, 1);
     for (int64_t p = 0; p == 0 || p < k; p += depth) {

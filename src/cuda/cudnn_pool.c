@@ -1,4 +1,5 @@
-/* cudnn_pool.c: pooling by cuDNN, and the gradient of means. Planes are channels of one image. */
+/* cudnn_pool.c: means of windows by cuDNN, and their gradient. Planes are channels of one image. Its maximum is left
+ * alone: where all of a window is -inf it gives the lowest finite number. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
 #include "ops/pool.h"
@@ -11,7 +12,6 @@ typedef struct {
 } work;
 
 static bool is_global(const wk_call *c) { return strncmp(c->op->name, "global", 6) == 0; }
-static bool is_max(const wk_call *c) { return strstr(c->op->name, "max_pool") != NULL; }
 
 static const char *refuse(const wk_call *c)
 {
@@ -19,10 +19,6 @@ static const char *refuse(const wk_call *c)
     const char *why = wk_cudnn_refuse(c, WK_FLOATS);
     if (why)
         return why;
-    if (is_max(c) && c->in[1])
-        return "cuDNN's gradient of a maximum wants y";
-    if (is_max(c) && c->want >> 1 & 1)
-        return "cuDNN's maximum has no indices";
     if (wk_pool_shapes(c, &s) != WK_OK)
         return "sizes";
     return wk_pool_overhangs(&s.h) || wk_pool_overhangs(&s.w) ? "cuDNN's windows end with the padding" : NULL;
@@ -80,9 +76,8 @@ static wk_status run(wk_call *c)
     bool padded = !is_global(c) && !params->exclude_pad;
     work w = {.out = c->out[0], .x = c->in[0]};
     WK_TRY(wk_pool_shapes(c, &w.s));
-    w.mode = is_max(c) ? CUDNN_POOLING_MAX
-             : padded  ? CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING
-                       : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
+    w.mode =
+        padded ? CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING;
     if (c->in[1])
         w.dy = wk_tensor_packed(c->in[1]);
     else
@@ -98,8 +93,7 @@ static wk_status run(wk_call *c)
 
 const wk_impl wk_cuda_impls_pool[] = {
     /* clang-format off */
-    ROWS(max_pool1d) ROWS(max_pool2d) ROWS(avg_pool1d) ROWS(avg_pool2d)
-    ROWS(global_max_pool2d) ROWS(global_avg_pool2d)
+    ROWS(avg_pool1d) ROWS(avg_pool2d) ROWS(global_avg_pool2d)
     /* clang-format on */
     {0},
 };
