@@ -135,7 +135,6 @@ static wk_status run_thin(const wk_call *c, const wk_tensor *w, int64_t m)
                         .y = wk_ptr(c->out[0]),
                         .bias = bias ? wk_ptr(bias) : NULL,
                         .bias_step = bias ? bias->strides[0] : 0,
-                        .fetch = pitch_of(w) == w->shape[1] ? 288 : 0, /* about what a wave reads at once */
                         .n = w->shape[0],
                         .k = x->shape[x->rank - 1],
                         .m = (i32)m,

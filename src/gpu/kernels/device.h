@@ -48,14 +48,14 @@
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) \
     { \
-        begin_kernel(a); \
+        begin_kernel(); \
         kernel<__VA_ARGS__>(a); \
     }
 /* With registers for so many blocks on a unit. */
 #define INSTANCE_OF(blocks, name, kernel, args, threads, ...) \
     KERNEL void BOUNDS_OF(blocks, threads) name(PARAM(args) a) \
     { \
-        begin_kernel(a); \
+        begin_kernel(); \
         kernel<__VA_ARGS__>(a); \
     }
 
@@ -69,23 +69,13 @@ typedef double f64;
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 /* The kernels ahead are done, and what they have written is seen. */
 DEVICE void wait_for_inputs() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-/* Brings memory on its way to the cache that all blocks share: no more than a hint, and so allowed before waiting. Multiples
- * of 16 bytes. */
-DEVICE void fetch_ahead(const void *p, u32 bytes)
-{
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes));
-}
 #else
 DEVICE void let_next_begin() {}
 DEVICE void wait_for_inputs() {}
-DEVICE void fetch_ahead(const void *, u32) {}
 #endif
-/* What a kernel may do while the one ahead still runs: files overload it for their arguments. */
-template <class A> DEVICE void before_inputs(const A &) {}
-template <class A> DEVICE void begin_kernel(const A &a)
+DEVICE void begin_kernel()
 {
     let_next_begin();
-    before_inputs(a);
     wait_for_inputs();
 }
 

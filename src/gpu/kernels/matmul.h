@@ -37,8 +37,6 @@ typedef struct {
     i32 act;
     i32 batch, batch_rank;
     i32 vec;         /* thin: both operands are read 16 bytes at a time */
-    i64 fetch_pitch; /* bytes from one column of b to the next */
-    i32 fetch;       /* bytes of its first column that a wave of matmul_dot brings on their way */
     wk_divisor batch_size[WK_DIMS], row_tiles;
     i64 tiles;
 } matmul_args;

@@ -164,14 +164,6 @@ template <int N, int VEC, int M, class T, class A> DEVICE void dot_steps(const m
     }
 }
 
-/* matmul_dot's waves bring the beginning of their columns on their way while the kernel ahead still runs. */
-DEVICE void before_inputs(const matmul_args &g)
-{
-    i64 col = (i64)block_id() * (256 / WAVE) + wave_id();
-    if (g.fetch && col < g.n && lane_id() == 0)
-        fetch_ahead((const u8 *)g.b.data + col * g.fetch_pitch, (u32)g.fetch);
-}
-
 /* k is b's contiguous dimension: a wave makes one column by a dot product. One row alone is all about b being read: eight
  * reads of it are on their way at once. */
 template <class T, class TO, int M> DEVICE void matmul_dot(const matmul_args &g)

@@ -19,7 +19,6 @@ typedef struct {
     i64 bias_step;
     i64 n, k;
     i32 m, act;
-    i32 fetch; /* quant_matrix: bytes of each of its rows that a wave brings on their way while the kernel ahead still runs */
     i32 split; /* waves that share the columns of a group of rows: 1, 2, 4, ... */
 } quant_dot_args;
 

@@ -10,14 +10,6 @@
 
 const int WAVES = 256 / WAVE;
 
-DEVICE void before_inputs(const quant_dot_args &a)
-{
-    i64 row = ((i64)block_id() * (WAVES / a.split) + wave_id() / a.split) * 16 + lane_id();
-    i64 at = (i64)(wave_id() % a.split) * a.fetch;
-    if (a.fetch && lane_id() < 16 && row < a.n && at + a.fetch <= a.pitch)
-        fetch_ahead(a.weight + row * a.pitch + at, (u32)a.fetch);
-}
-
 /* ---- integers as operands ---- */
 
 /* Bytes 2 i and 2 i + 1 of a word as the low bytes of two halves. */
