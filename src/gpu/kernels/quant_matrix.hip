@@ -195,7 +195,7 @@ template <class T, int FORMAT, int M> DEVICE void quant_matrix(const quant_dot_a
 {
     typedef format_of<FORMAT> F;
     typedef unit_of<FORMAT> U;
-    const int VALUES = MMA_VALUES == 8 && SIDES == 2 && M == 8 ? 4 : MMA_VALUES;
+    const int VALUES = MMA_VALUES == 8 && SIDES == 2 && M == 8 ? 4 : MMA_VALUES, GROUPS = F::BLOCK / 32;
     SHARED alignas(16) u8 rooms[WAVES][16 * U::PITCH];
     SHARED f32 sums[WAVES][16][17];
     u32 wave = wave_id(), share = wave % a.split, groups = WAVES / a.split;
@@ -218,11 +218,10 @@ template <class T, int FORMAT, int M> DEVICE void quant_matrix(const quant_dot_a
         UNROLL
         for (int side = 0; side < SIDES; side++)
             x[side] = (const T *)a.x + lesser((i64)(lane_row() + 8 * side), (i64)a.m - 1) * a.k + (i64)u * U::UNIT;
-        int blocks = (int)lesser((i64)(U::UNIT / F::BLOCK), a.k / F::BLOCK - (i64)u * (U::UNIT / F::BLOCK));
-        for (int block = 0; block < blocks; block++)
-            UNROLL_BY_4
-            for (int group = 0; group < F::BLOCK / 32; group++)
-                add_columns<T, FORMAT, VALUES>(mine + u * U::BYTES % 16, x, block, group, acc);
+        int steps = (int)lesser((i64)U::UNIT, a.k - (i64)u * U::UNIT) / 32;
+        UNROLL_BY_4
+        for (int s = 0; s < steps; s++)
+            add_columns<T, FORMAT, VALUES>(mine + u * U::BYTES % 16, x, s / GROUPS, s % GROUPS, acc);
     }
     UNROLL
     for (int i = 0; i < VALUES; i++)
