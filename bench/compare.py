@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """wick and PyTorch on the CPU cases, in turns on the same cores; the best time of each counts.
 
-    compare.py [--rounds 3] [--wick build/wick] [--python "python3"] [--out FOLDER] [FILTER...]
+    compare.py [--rounds 3] [--wick build/wick] [--python "python3"] [--out FOLDER] [--markdown] [FILTER...]
 
 Prints each case with both times, the ratio (above 1: wick is faster), wick's share of its own copy bandwidth, and the
 geometric mean of the ratios. Needs PyTorch in the Python that --python names (it may be a longer command).
@@ -12,12 +12,34 @@ def run(command):
     lines = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
     return [r for r in map(json.loads, lines) if "case" in r and "us" in r]
 
+# The head of the table, and a line of it.
+PLAIN = (f"{'case':32}{'wick us':>12}{'torch us':>12}{'ratio':>8}{'GB/s':>8}{'of copy':>9}",
+         "{case:32}{us:12.1f}{peer:>12}{ratio:>8}{gbs:>8}{share:>9}")
+MARKDOWN = ("| case | wick µs | PyTorch µs | ratio | GB/s | of copy |\n|---|---:|---:|---:|---:|---:|",
+            "| {case} | {us:.1f} | {peer} | {ratio} | {gbs} | {share} |")
+
+def show(best, head, line):
+    copy = best["wick"].get("copy.f32", {}).get("gbs")
+    ratios = []
+    print(head)
+    for case, w in best["wick"].items():
+        t = best["torch"].get(case)
+        ratio = t["us"] / w["us"] if t else None
+        ratios += [ratio] if ratio else []
+        share = f"{100 * w['gbs'] / copy:.0f} %" if copy and "gbs" in w else ""
+        print(line.format(case=case, us=w["us"], peer=f"{t['us']:.1f}" if t else "", ratio=f"{ratio:.2f}" if ratio else "",
+                          gbs=w.get("gbs", ""), share=share))
+    if ratios:
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        print(f"\nGeometric mean of {len(ratios)} ratios: {mean:.2f}, lowest {min(ratios):.2f}.")
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--wick", default="build/wick")
     p.add_argument("--python", default="python3")
     p.add_argument("--out")
+    p.add_argument("--markdown", action="store_true", help="the table as docs/performance.md has it")
     p.add_argument("filter", nargs="*")
     a = p.parse_args()
     wick = [a.wick, "bench", "--device", "cpu", "--json", "--seconds", "0.6"]
@@ -30,18 +52,7 @@ def main():
                 old = best[who].get(r["case"])
                 if old is None or r["us"] < old["us"]:
                     best[who][r["case"]] = r
-    copy = best["wick"].get("copy.f32", {}).get("gbs")
-    ratios = []
-    print(f"{'case':32}{'wick us':>12}{'torch us':>12}{'ratio':>8}{'GB/s':>8}{'of copy':>9}")
-    for case, w in best["wick"].items():
-        t = best["torch"].get(case)
-        ratio = t["us"] / w["us"] if t else None
-        if ratio:
-            ratios.append(ratio)
-        share = f"{100 * w['gbs'] / copy:.0f}%" if copy and "gbs" in w else ""
-        print(f"{case:32}{w['us']:12.1f}{t['us'] if t else 0:12.1f}{ratio or 0:8.2f}{w.get('gbs', 0) or '':>8}{share:>9}")
-    if ratios:
-        print(f"geometric mean of {len(ratios)} ratios: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}, lowest {min(ratios):.2f}")
+    show(best, *(MARKDOWN if a.markdown else PLAIN))
     if a.out:
         os.makedirs(a.out, exist_ok=True)
         for who, cases in best.items():

@@ -6,7 +6,7 @@
 #include "core/op.h"
 #include "test.h"
 
-enum { MAX_NAMES = 4096, MAX_NAME = 80, MAX_LIBRARY = 3 << 20 };
+enum { MAX_NAMES = 4096, MAX_NAME = 80, MAX_LIBRARY = 3000000 };
 
 typedef struct {
     char names[MAX_NAMES][MAX_NAME];

@@ -1,13 +1,14 @@
 /* pool.c: the thread pool.
  *
  * One parallel region runs at a time; its owner is the thread that got pool.owner. A region is a job (fn, ctx,
- * tasks) and a counter from which every thread in it takes task numbers. A worker enters by raising pool.inside
+ * tasks) and counters from which every thread in it takes task numbers. A worker enters by raising pool.inside
  * and then looking at pool.epoch, which is odd while a region is open; the owner closes the region and then
  * waits until inside is 0. Each side writes its own variable before it reads the other's, so either the worker
  * sees the region closed or the owner sees the worker inside. A worker that wakes up late is thus not waited for.
  *
- * Tasks are handed out from as many runs of neighbours as there are threads, in turns: what one thread reads is then
- * mostly one stretch of memory, which its prefetcher follows.
+ * The tasks are cut into as many runs of neighbours as there are threads, each with a counter. A thread takes those of
+ * its own run and then helps with the others: what it reads is mostly one stretch of memory, which its prefetcher
+ * follows.
  *
  * Idle workers watch the epoch for a short while, which makes back-to-back regions cheap, and then sleep. */
 #ifndef _GNU_SOURCE
@@ -32,9 +33,12 @@ static struct {
     /* The job: written by the owner while the region is closed. */
     wk_task_fn fn;
     void *ctx;
-    int64_t tasks, runs;
+    int64_t tasks;
+    int runs;
+    struct {
+        _Alignas(64) _Atomic int64_t next; /* the first task that no thread has taken */
+    } run[MAX_THREADS];
 
-    _Atomic int64_t next;   /* how many tasks have been handed out */
     _Atomic uint32_t epoch; /* grows at each opening and closing; odd while a region is open */
     _Atomic int inside;     /* workers in the region */
     _Atomic int limit;      /* workers with an index from here on leave */
@@ -122,11 +126,36 @@ static void complete_stores(void)
 #endif
 }
 
-static void take_tasks(wk_task_fn fn, void *ctx, int64_t tasks)
+/* The first task of a run; the first few runs are one longer where there is a remainder. */
+static int64_t run_begin(int run)
 {
-    int64_t i, runs = pool.runs, each = tasks / runs;
-    while ((i = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) < tasks)
-        fn(ctx, i < runs * each ? i % runs * each + i / runs : i); /* then what is left over */
+    int64_t each = pool.tasks / pool.runs, longer = pool.tasks % pool.runs;
+    return run * each + (run < longer ? run : longer);
+}
+
+/* Opens the runs of a region; the owner's, before anyone can be inside. */
+static void set_runs(int64_t tasks, int threads)
+{
+    pool.tasks = tasks;
+    pool.runs = tasks < threads ? (int)tasks : threads;
+    for (int r = 0; r < pool.runs; r++)
+        atomic_store_explicit(&pool.run[r].next, run_begin(r), memory_order_relaxed);
+}
+
+/* What the thread of this number (the owner is 0) can get. */
+static void take_tasks(int thread)
+{
+    wk_task_fn fn = pool.fn;
+    void *ctx = pool.ctx;
+    for (int k = 0; k < pool.runs; k++) {
+        int r = (thread + k) % pool.runs;
+        int64_t i, end = run_begin(r + 1);
+        _Atomic int64_t *next = &pool.run[r].next;
+        if (atomic_load_explicit(next, memory_order_relaxed) >= end)
+            continue;
+        while ((i = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < end)
+            fn(ctx, i);
+    }
     complete_stores();
 }
 
@@ -167,18 +196,19 @@ static void wait_for_work(uint32_t seen)
     pthread_mutex_unlock(&pool.sleep_lock);
 }
 
-static void *worker_main(void *index)
+static void *worker_main(void *argument)
 {
+    int index = (int)(intptr_t)argument;
     in_task = true;
     for (;;) {
         atomic_fetch_add(&pool.inside, 1);
         uint32_t epoch = atomic_load(&pool.epoch);
         if (epoch % 2 == 1)
-            take_tasks(pool.fn, pool.ctx, pool.tasks);
+            take_tasks(index + 1);
         atomic_fetch_sub(&pool.inside, 1);
         /* After the epoch: stop_workers lowers the limit and then moves the epoch, so that the one or the other
          * is seen here. */
-        if ((int)(intptr_t)index >= atomic_load(&pool.limit))
+        if (index >= atomic_load(&pool.limit))
             return NULL;
         wait_for_work(epoch);
     }
@@ -279,12 +309,10 @@ void wk_parallel_for(int64_t tasks, wk_task_fn fn, void *ctx)
 
     pool.fn = fn;
     pool.ctx = ctx;
-    pool.tasks = tasks;
-    pool.runs = threads;
-    atomic_store(&pool.next, 0);
+    set_runs(tasks, threads);
     move_epoch(1, tasks - 1);
     in_task = true;
-    take_tasks(fn, ctx, tasks);
+    take_tasks(0);
     in_task = false;
     close_region();
     pthread_mutex_unlock(&pool.owner);

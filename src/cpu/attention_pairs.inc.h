@@ -72,31 +72,38 @@ static attn_mat values_of(const gemm_kernel *kernel, const attn_plan *p, const u
     return (attn_mat){panels, depth, 1};
 }
 
-/* Weights [n, ATTN_ROWS] rounded, to pairs along n; what rounding leaves stays in s. */
-static void round_weights(const gemm_kernel *kernel, float *restrict s, int64_t n, uint32_t *restrict dst)
+/* Weights [n, ATTN_ROWS] as sums of two numbers of bf16, cut off and not rounded: pairs along n of the larger ones, and
+ * of the smaller ones. */
+static void split_weights(const gemm_kernel *kernel, const float *s, int64_t n, uint32_t *restrict large,
+                          uint32_t *restrict small)
 {
-    int64_t pairs = gemm_blocks(n, 2);
-    for (int64_t j = 0; j < n; j++, s += ATTN_ROWS)
+    const uint32_t upper = 0xffff0000u;
+    static const float none[ATTN_ROWS];
+    int64_t padded = pairs_padded(kernel, n);
+    for (int64_t q = 0; q < padded; q++, large += ATTN_ROWS, small += ATTN_ROWS) {
+        const float *even = 2 * q < n ? s + 2 * q * ATTN_ROWS : none;
+        const float *odd = 2 * q + 1 < n ? s + (2 * q + 1) * ATTN_ROWS : none;
         for (int x = 0; x < ATTN_ROWS; x++) {
-            uint32_t high = wk_f32_to_bf16_high(s[x]) & 0xffff0000u;
-            uint32_t *pair = &dst[j / 2 * ATTN_ROWS + x];
-            *pair = j % 2 ? *pair | high : high >> 16;
-            s[x] -= wk_bits_float(high);
+            uint32_t e = wk_float_bits(even[x]), o = wk_float_bits(odd[x]);
+            large[x] = e >> 16 | (o & upper);
+            e = wk_float_bits(even[x] - wk_bits_float(e & upper));
+            o = wk_float_bits(odd[x] - wk_bits_float(o & upper));
+            small[x] = e >> 16 | (o & upper);
         }
-    memset(dst + pairs * ATTN_ROWS, 0, (size_t)((pairs_padded(kernel, n) - pairs) * ATTN_ROWS) * sizeof *dst);
+    }
 }
 
-/* o^T += v^T weights, these as two numbers of bf16 each, so that nothing of f32 is lost. */
+/* o^T += v^T weights, these in two parts, so that nothing is lost beside f32. */
 static void add_values(const gemm_kernel *kernel, const attn_plan *p, const uint16_t *v, int64_t n,
                        int64_t cols, work_f32 *w)
 {
-    uint32_t *weights = (uint32_t *)w->mask_turned;
+    uint32_t *large = (uint32_t *)w->mask_turned, *small = (uint32_t *)w->mask;
     attn_mat vm = values_of(kernel, p, v, n, (uint32_t *)w->v);
-    for (int part = 0; part < 2; part++) {
-        round_weights(kernel, w->s, n, weights);
-        WK_ISA(attn_product)
-        (kernel, p->dv, cols, gemm_blocks(n, 2), vm, weights, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
-    }
+    split_weights(kernel, w->s, n, large, small);
+    WK_ISA(attn_product)
+    (kernel, p->dv, cols, gemm_blocks(n, 2), vm, large, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+    WK_ISA(attn_product)
+    (kernel, p->dv, cols, gemm_blocks(n, 2), vm, small, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
 }
 
 static bool attend_pairs(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, void *work)

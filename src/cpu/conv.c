@@ -155,10 +155,10 @@ typedef struct {
     const void *bias;             /* NULL or in the compute type */
     const wk_activation_ctx *act; /* NULL, or what results end with; not where they are made directly */
     int64_t from, to;             /* channels of a group: of the source, of the result */
-    bool direct;
-    const char *source; /* images of this round, from the first-th on */
+    bool direct, rows;            /* by conv_direct.c, by conv_rows.c; else by patches */
+    const char *source;           /* images of this round, from the first-th on */
     int64_t first, images;
-    conv_window *window; /* of them, unless direct */
+    conv_window *window; /* of them, for patches */
     int64_t *offsets;    /* room for all channels and taps of a group */
     char *weights;       /* room for a phase's */
 } gather;
@@ -186,9 +186,9 @@ static void set_out(const gather *s, const phase *f, conv_patches *p)
                         s->first * p->out.image + f->at[0] * slab + f->at[1] * f->size[2] + f->at[2]);
 }
 
-static wk_status run_direct(const gather *s, const phase *f)
+/* The call as conv_direct.c and conv_rows.c take it; patches is room for where results go. */
+static conv_direct without_patches(const gather *s, const phase *f, conv_patches *patches)
 {
-    conv_patches patches = {0};
     conv_direct d = {.dtype = s->call->dtype,
                      .source = s->source,
                      .images = s->images,
@@ -197,17 +197,27 @@ static wk_status run_direct(const gather *s, const phase *f)
                      .to = s->to,
                      .weights = f->weights,
                      .bias = s->bias,
-                     .patches = &patches};
+                     .act = s->act,
+                     .patches = patches};
+    *patches = (conv_patches){0};
     memcpy(d.axis, f->axis, sizeof d.axis);
     memcpy(d.size, gives_map(s->g) ? s->g->image : s->g->map, sizeof d.size);
-    set_out(s, f, &patches);
-    return WK_ISA(conv_direct_run)(&d) ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for a window");
+    set_out(s, f, patches);
+    return d;
+}
+
+static wk_status run_without_patches(const gather *s, const phase *f)
+{
+    conv_patches patches;
+    conv_direct d = without_patches(s, f, &patches);
+    bool done = s->direct ? WK_ISA(conv_direct_run)(&d) : WK_ISA(conv_rows_run)(&d);
+    return done ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for a window");
 }
 
 static wk_status run_phase(const gather *s, const phase *f)
 {
-    if (s->direct)
-        return run_direct(s, f);
+    if (s->direct || s->rows)
+        return run_without_patches(s, f);
     wk_dtype dtype = s->call->dtype;
     products p = {.groups = s->g->groups, .window_group = s->from * s->window->channel, .bias_group = s->to};
     WK_ISA(conv_offsets)(s->window, f->axis, s->from, s->offsets);
@@ -235,14 +245,19 @@ static wk_status run_phase(const gather *s, const phase *f)
     return run_products(&p);
 }
 
+/* The one phase of a map. */
+static phase map_phase(const wk_conv_geometry *g, const wk_tensor *weight)
+{
+    static const int64_t one[3] = {1, 1, 1};
+    return (phase){.axis = {map_axis(g, 0), map_axis(g, 1), map_axis(g, 2)},
+                   .stride = one,
+                   .size = g->map,
+                   .weights = wk_ptr(weight)};
+}
+
 static wk_status run_map(const gather *s, const wk_tensor *weight)
 {
-    const wk_conv_geometry *g = s->g;
-    static const int64_t one[3] = {1, 1, 1};
-    phase f = {.axis = {map_axis(g, 0), map_axis(g, 1), map_axis(g, 2)},
-               .stride = one,
-               .size = g->map,
-               .weights = wk_ptr(weight)};
+    phase f = map_phase(s->g, weight);
     return run_phase(s, &f);
 }
 
@@ -327,6 +342,25 @@ static void *scratch(wk_call *c, wk_dtype dtype, int64_t n)
     return t ? wk_ptr(t) : NULL;
 }
 
+/* Whether conv_rows.c is the way, by a phase with as many taps as any. */
+static bool takes_rows(const gather *s, const wk_tensor *weight)
+{
+    const wk_conv_geometry *g = s->g;
+    conv_patches patches;
+    int64_t tap;
+    phase f = map_phase(g, weight);
+    if (!gives_map(g)) {
+        f = (phase){.stride = g->stride, .size = g->image};
+        for (int d = 0; d < 3; d++) {
+            int64_t first =
+                (g->stride[d] - g->padding[d] % g->stride[d]) % g->stride[d]; /* the one of tap 0 */
+            f.axis[d] = image_axis(g, d, conv_min(first, g->image[d] - 1), &tap);
+        }
+    }
+    conv_direct d = without_patches(s, &f, &patches);
+    return WK_ISA(conv_rows_takes)(&d);
+}
+
 /* What a gather needs beside its source; the number of images of a round. */
 static wk_status make_gather(gather *s, const wk_tensor *weight, int64_t *round)
 {
@@ -336,8 +370,9 @@ static wk_status make_gather(gather *s, const wk_tensor *weight, int64_t *round)
     s->to = (map ? g->map_channels : g->image_channels) / g->groups;
     s->direct = WK_ISA(conv_direct_takes)(s->from, s->to);
     plan_window(g, s->call->dtype, s->window);
-    *round = g->n;
-    if (!s->direct) {
+    *round = s->images = g->n;
+    s->rows = !s->direct && takes_rows(s, weight);
+    if (!s->direct && !s->rows) {
         WK_TRY(make_window(s->call, g, s->window, round));
         s->offsets = scratch(s->call, WK_I64, s->from * conv_pixels(g->kernel));
     }
@@ -364,7 +399,7 @@ static wk_status gather_all(wk_call *c, const wk_activation_ctx *act)
     for (s.first = 0; s.first < g.n; s.first += s.images) {
         s.images = conv_min(round, g.n - s.first);
         s.source = moved(wk_ptr(source), c->dtype, s.first * w.channels * conv_pixels(w.source));
-        if (!s.direct)
+        if (!s.direct && !s.rows)
             WK_ISA(conv_window_fill)(&w, s.source, s.images);
         WK_TRY(gives_map(&g) ? run_map(&s, weight) : run_image(&s, weight));
     }

@@ -3,6 +3,7 @@
  *   conv.c         the three computations of ops/conv.h as products on the GEMM core
  *   conv_window.c  the source with its zero padding, laid out so that patches are runs of memory
  *   conv_pack.c    patches of the window to panels of the product's B, and results to where they belong
+ *   conv_rows.c    the same without patches, for stretches of rows whose window stays in the cache
  *   conv_direct.c  the other way, for groups of so few channels that a product of matrices gains nothing
  *
  * The map from the image, and the image from the map, are both gathers: every result is a sum over source channels
@@ -14,6 +15,7 @@
 #define WK_CPU_CONV_INT_H
 
 #include "ops/conv.h"
+#include "activation.h"
 #include "gemm.h"
 
 typedef struct {
@@ -90,15 +92,16 @@ void WK_ISA(conv_offsets)(const conv_window *w, const conv_axis *axis, int64_t c
 /* n values of the compute type to every step-th element. */
 void WK_ISA(conv_store_run)(wk_dtype dtype, const void *v, char *dst, int64_t step, int64_t n);
 
-/* ---- Direct ---- */
+/* ---- Without patches ---- */
 
 typedef struct {
     wk_dtype dtype;
     const char *source; /* [images, groups * from, size..], packed */
     int64_t images, groups, from, to, size[3];
     conv_axis axis[3];
-    const char *weights; /* [groups, to, from, taps..], packed */
-    const void *bias;    /* NULL or in the compute type */
+    const char *weights;          /* [groups, to, from, taps..], packed */
+    const void *bias;             /* NULL or in the compute type */
+    const wk_activation_ctx *act; /* NULL, or what results end with: conv_rows_run only */
     const conv_patches
         *patches; /* where results go; those of a group are `to` channels after the last one's */
 } conv_direct;
@@ -106,5 +109,10 @@ typedef struct {
 bool WK_ISA(conv_direct_takes)(int64_t from, int64_t to);
 /* False when memory is missing. */
 bool WK_ISA(conv_direct_run)(const conv_direct *s);
+
+/* Whether conv_rows_run is a good way; it can do all of f32, f16 and bf16. */
+bool WK_ISA(conv_rows_takes)(const conv_direct *s);
+/* False when memory is missing. */
+bool WK_ISA(conv_rows_run)(const conv_direct *s);
 
 #endif

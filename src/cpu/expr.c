@@ -7,7 +7,7 @@
 #include "block.h"
 #include "walk.h"
 
-enum { BLOCK = 256, BAND_BLOCKS = 64, WIDE = 8 /* bytes of the widest compute type */ };
+enum { BLOCK = 256, SHORT_BLOCK = 128, BAND_BLOCKS = 64, WIDE = 8 /* bytes of the widest compute type */ };
 
 static wk_block_fn formulas[WK_EXPR_OPS][2];
 
@@ -32,6 +32,7 @@ typedef struct {
     uint8_t room[WK_EXPR_NODES]; /* which block of the scratch memory a node's values are in */
     int rooms;
     int64_t count;
+    int64_t block; /* elements that go through all nodes at a time */
     bool stream;
 } plan;
 
@@ -136,10 +137,10 @@ static void run_band(void *ctx, int64_t begin, int64_t end, void *scratch)
     wk_compute out_compute = condition ? WK_COMPUTE_I64 : p->compute;
     bool direct = !p->stream && p->out->dtype == wk_compute_dtype(out_compute);
     size_t bytes = wk_bytes(p->out->dtype);
-    int64_t first = begin * BLOCK;
-    prepare(p, first, p->count - first < BLOCK ? p->count - first : BLOCK, scratch, values);
+    int64_t block = p->block, first = begin * block;
+    prepare(p, first, p->count - first < block ? p->count - first : block, scratch, values);
     for (int64_t i = begin; i < end; i++) {
-        int64_t at = i * BLOCK, n = p->count - at < BLOCK ? p->count - at : BLOCK;
+        int64_t at = i * block, n = p->count - at < block ? p->count - at : block;
         char *out = (char *)wk_ptr(p->out) + (size_t)at * bytes;
         /* Loads of the next block overlap with the work on this one. */
         for (int k = 0; k < p->e->n_inputs && p->stream; k++)
@@ -167,8 +168,10 @@ static wk_status run_expr(wk_call *c)
     assign_rooms(&p);
     plan_walks(&p);
     p.stream = p.count * (int64_t)wk_bytes(p.out->dtype) >= WK_STREAM_BYTES;
-    return WK_ISA(wk_bands_run)((p.count + BLOCK - 1) / BLOCK, BAND_BLOCKS, (size_t)p.rooms * BLOCK * WIDE,
-                                run_band, &p);
+    /* Short ones where nothing is converted: the processor then computes one while it waits for the next one's inputs. */
+    p.block = c->dtype == wk_compute_dtype(p.compute) ? SHORT_BLOCK : BLOCK;
+    return WK_ISA(wk_bands_run)((p.count + p.block - 1) / p.block, BAND_BLOCKS,
+                                (size_t)p.rooms * BLOCK * WIDE, run_band, &p);
 }
 
 const wk_impl WK_ISA(wk_cpu_expr)[] = {

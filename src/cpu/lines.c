@@ -5,14 +5,14 @@
 #include "lines.h"
 #include "walk.h"
 
-enum { TASK_ELEMENTS = 1 << 14 };
+enum { TASK_ELEMENTS = 1 << 14, AHEAD_BYTES = 4 << 20 };
 
 /* Every tensor as [count lines] x [n]: a walk whose line i begins at element i * n. */
 typedef struct {
     wk_lines l;
     wk_walk walk[WK_LINE_TENSORS];
     int64_t n, count;
-    bool stream;
+    bool stream, ahead; /* results go past the cache; inputs are asked for a line ahead */
 } plan;
 
 static void run_line(const plan *p, int64_t line, char *buf)
@@ -27,11 +27,11 @@ static void run_line(const plan *p, int64_t line, char *buf)
         bool direct = !p->stream && l->out[k]->dtype == wk_compute_dtype(l->out_compute[k]);
         out[k] = direct ? (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype) : buf;
     }
-    l->fn(out, in, line, p->n, l->ctx);
-    /* Loads of the next line overlap with the stores of this one. */
-    for (int k = 0; k < l->n_in && p->stream; k++)
+    /* Loads of the next line overlap with the work on this one. */
+    for (int k = 0; k < l->n_in && p->ahead; k++)
         wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
                          p->n < 8192 ? p->n : 8192);
+    l->fn(out, in, line, p->n, l->ctx);
     for (int k = 0; k < l->n_out; k++) {
         wk_dtype dtype = l->out[k]->dtype;
         char *to = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(dtype);
@@ -61,7 +61,13 @@ static wk_status run_trailing(const wk_lines *l)
         p.walk[k].rank = wk_shape_coalesce(l->in[k]->rank, p.walk[k].shape, 1, strides);
         memcpy(p.walk[k].strides, strides[0], sizeof strides[0]);
     }
-    p.stream = l->n_out && p.n * p.count * (int64_t)wk_bytes(l->out[0]->dtype) >= WK_STREAM_BYTES;
+    int64_t written = 0, read = 0;
+    for (int k = 0; k < l->n_out; k++)
+        written += p.n * p.count * (int64_t)wk_bytes(l->out[k]->dtype);
+    for (int k = 0; k < l->n_in; k++)
+        read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
+    p.stream = written >= WK_STREAM_BYTES;
+    p.ahead = read >= AHEAD_BYTES;
     size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out);
     return WK_ISA(wk_bands_run)(p.count, TASK_ELEMENTS / p.n + 1, scratch, run_lines, &p);
 }

@@ -3,8 +3,12 @@
  * A window's maximum or sum is taken down the columns first (whole rows at a time) and then across: kh + kw steps
  * for each result instead of kh * kw, and vectors all the way. */
 
-/* The larger; NaN when either is. */
-static inline REAL FN(larger)(REAL a, REAL b) { return ((b > a) | (b != b)) ? b : a; }
+/* The larger; NaN when either is. The inner choice is the processor's maximum, which gives a where either is NaN. */
+static inline REAL FN(larger)(REAL a, REAL b)
+{
+    REAL m = b > a ? b : a;
+    return b != b ? b : m;
+}
 
 /* Row r of a plane as REAL: where it lies, or in buf. */
 static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t r, int64_t n, REAL *buf)

@@ -13,6 +13,7 @@ typedef struct {
     int64_t outs, n;       /* results; elements of each */
     int64_t chunk, chunks; /* elements of a chunk; chunks of a result */
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
+    int64_t block;         /* elements folded at a time: more where they need not pass through a buffer */
     bool bf16_sum;         /* packed bf16 to add up: needs no conversion */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
@@ -143,6 +144,9 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     plan_cuts(&p);
     p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 &&
                  (p.by_columns || (p.reduced.rank == 1 && p.reduced.strides[0] == 1));
+    bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
+    p.block = packed && (p.bf16_sum || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute)) ? 4 * BLOCK
+                                                                                                  : BLOCK;
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
     case WK_COMPUTE_F64: return reduce_f64(&p, how, center);

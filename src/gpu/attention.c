@@ -26,6 +26,14 @@ static const wk_kernel matrix_grad_kernel[] = {
     {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 128, .types = 1, .ints = 6},
     {"attention_matrix_grad", "attn_matrix_grad", "attn_args", 256, .types = 1, .ints = 6},
 };
+static const wk_kernel broad_kernel[] = {
+    {"attention_broad", "attn_broad", "attn_args", 128, .types = 1, .ints = 5},
+    {"attention_broad", "attn_broad", "attn_args", 256, .types = 1, .ints = 5},
+};
+static const wk_kernel broad_grad_kernel[] = {
+    {"attention_broad_grad", "attn_broad_grad", "attn_args", 128, .types = 1, .ints = 6},
+    {"attention_broad_grad", "attn_broad_grad", "attn_args", 256, .types = 1, .ints = 6},
+};
 static const wk_kernel join_kernel = {"attention", "attn_join", "attn_join_args", 256, .types = 1};
 static const wk_kernel check_kernel = {"attention", "attn_check", "attn_check_args", 256, .types = 1};
 static const wk_kernel delta_kernel = {"attention_grad", "attn_delta", "attn_delta_args", 256, .types = 1};
@@ -217,10 +225,12 @@ static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
 
 static int widest(const attn_args *a) { return a->d > a->dv ? a->d : a->dv; }
 
-/* Matrix units take f16 and bf16, without dropout. */
+/* Matrix units take f16 and bf16, and on CDNA f32; without dropout. */
 static bool takes_matrix(const wk_call *c, const attn_args *a, wk_dtype dtype)
 {
-    return wk_bytes(dtype) == 2 && !a->drop_below && wk_gpu_has_matrix(wk_gpu_of(c->device));
+    const wk_gpu *g = wk_gpu_of(c->device);
+    return (wk_bytes(dtype) == 2 || (dtype == WK_F32 && g->facts.wave == 64)) && !a->drop_below &&
+           wk_gpu_has_matrix(g);
 }
 
 /* Nothing but scaled products. */
@@ -233,7 +243,7 @@ typedef struct {
     int d, n, waves, shared;
 } matrix_shape;
 
-static matrix_shape shape_for(const wk_call *c, const attn_args *a)
+static matrix_shape shape_for(const wk_call *c, const attn_args *a, wk_dtype dtype)
 {
     const wk_gpu *g = wk_gpu_of(c->device);
     bool hopper = strcmp(g->facts.arch, "sm_90") == 0, plain = is_plain(a);
@@ -245,7 +255,7 @@ static matrix_shape shape_for(const wk_call *c, const attn_args *a)
     else if (c->device->kind == WK_KIND_CUDA)
         m.n = d <= 128 ? 64 : 32;
     else if (g->facts.wave == 64)
-        m.n = plain && d <= 128 ? 64 : 32;
+        m.n = plain && d <= 128 && dtype != WK_F32 ? 64 : 32;
     else
         m.n = plain && d <= 64 ? 32 : 16;
     if (c->device->kind == WK_KIND_CUDA) { /* tiles of keys and values; queries, where they have to stay */
@@ -256,7 +266,11 @@ static matrix_shape shape_for(const wk_call *c, const attn_args *a)
 }
 
 /* Weights in two parts are as good as f32; where fast products are allowed they are rounded. */
-static short weight_parts(void) { return wk_matmul_precision() == WK_PRECISION_FAST ? 1 : 2; }
+static short weight_parts(wk_dtype dtype)
+{
+    return dtype == WK_F32 || wk_matmul_precision() == WK_PRECISION_FAST ? 1 : 2;
+}
+
 static const wk_kernel *kernel_of(const wk_call *c, const wk_kernel *list, int waves)
 {
     return &list[waves * wk_gpu_of(c->device)->facts.wave / 128 - 1];
@@ -264,12 +278,12 @@ static const wk_kernel *kernel_of(const wk_call *c, const wk_kernel *list, int w
 
 static wk_status launch_matrix(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
-    matrix_shape m = shape_for(c, a);
+    matrix_shape m = shape_for(c, a, dtype);
     cut_rows(a, (int64_t)a->group * a->s, m.waves * 16);
     if (!a->sequences.q)
         WK_TRY(choose_splits(c, a, dtype, 2, 128));
     wk_instance instance = {.t = {(unsigned char)dtype},
-                            .i = {(short)m.d, (short)m.n, (short)m.waves, is_plain(a), weight_parts()}};
+                            .i = {(short)m.d, (short)m.n, (short)m.waves, is_plain(a), weight_parts(dtype)}};
     wk_grid grid = {
         .x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits, .shared = m.shared};
     grid.y = grid.x ? ((i64)a->blocks * a->units + grid.x - 1) / grid.x : 1;
@@ -287,9 +301,9 @@ static bool is_decoding(const wk_call *c, const attn_args *a, wk_dtype dtype)
 {
     bool rdna3 =
         strncmp(wk_gpu_of(c->device)->facts.arch, "gfx11", 5) == 0; /* its operands hold everything twice */
-    return takes_matrix(c, a, dtype) && widest(a) <= 128 && !rdna3 && !a->sequences.q &&
-           a->group * a->s <= 16 && a->dv > 0 && a->d % 8 == 0 && a->dv % 8 == 0 && a->q.wide == 8 &&
-           a->k.wide == 8 && a->v.wide == 8;
+    return wk_bytes(dtype) == 2 && takes_matrix(c, a, dtype) && widest(a) <= 128 && !rdna3 &&
+           !a->sequences.q && a->group * a->s <= 16 && a->dv > 0 && a->d % 8 == 0 && a->dv % 8 == 0 &&
+           a->q.wide == 8 && a->k.wide == 8 && a->v.wide == 8;
 }
 
 static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
@@ -304,7 +318,7 @@ static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
         a->counters = wk_gpu_counters(c);
     wk_instance instance = {
         .t = {(unsigned char)dtype},
-        .i = {(short)d, nvidia && few ? 8 : 16, (short)waves, is_plain(a), weight_parts()}};
+        .i = {(short)d, nvidia && few ? 8 : 16, (short)waves, is_plain(a), weight_parts(dtype)}};
     wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits};
     if (nvidia) /* what the waves leave for each other: 16 rows, with two numbers each */
         grid.shared = waves * 16 * (d + 4 + 2) * 4;
@@ -312,16 +326,64 @@ static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
     return a->splits > 1 && !a->counters ? launch_join(c, a, dtype) : WK_OK;
 }
 
+/* How blocks are made for f32 without matrix units: for heads up to `d` wide, of `rows` owners, tm to a thread, with tiles
+ * of n others. */
+typedef struct {
+    int d, rows, tm, n, shared;
+} broad_shape;
+
+static int broad_shared(broad_shape m, bool gradient)
+{
+    int owned = gradient ? 2 * m.rows : m.rows;
+    return ((owned + 2 * m.n) * (m.d + 4) + m.rows * (m.n + m.d / 8)) * 4;
+}
+
+/* False: none that fits. */
+static bool broad_for(const wk_call *c, const attn_args *a, wk_dtype dtype, bool gradient, broad_shape *m)
+{
+    const wk_gpu *g = wk_gpu_of(c->device);
+    bool nvidia = c->device->kind == WK_KIND_CUDA;
+    int d = widest(a) <= 64 ? 64 : 128;
+    broad_shape wide = {.d = d, .rows = 128, .tm = 8, .n = gradient || !is_plain(a) ? 32 : 64};
+    broad_shape small = {.d = d, .rows = 64, .tm = 4, .n = 32};
+    bool fits = nvidia && broad_shared(wide, gradient) <= g->facts.shared_bytes;
+    *m = fits ? wide : small;
+    m->shared = nvidia ? broad_shared(*m, gradient) : 0;
+    return dtype == WK_F32 && !a->drop_below && widest(a) <= 128 &&
+           broad_shared(*m, gradient) <= g->facts.shared_bytes;
+}
+
+static const wk_kernel *broad_kernel_of(const wk_kernel *list, broad_shape m)
+{
+    return &list[m.rows / m.tm * m.d / 8 / 128 - 1];
+}
+
+static wk_status launch_broad(const wk_call *c, attn_args *a, broad_shape m)
+{
+    cut_rows(a, (int64_t)a->group * a->s, m.rows);
+    if (!a->sequences.q)
+        WK_TRY(choose_splits(c, a, WK_F32, 2, 128));
+    wk_instance instance = {.t = {WK_F32},
+                            .i = {(short)m.d, (short)m.rows, (short)m.tm, (short)m.n, is_plain(a)}};
+    wk_grid grid = {
+        .x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .z = a->splits, .shared = m.shared};
+    WK_TRY(WK_LAUNCH(c, broad_kernel_of(broad_kernel, m), &instance, grid, *a));
+    return a->splits > 1 ? launch_join(c, a, WK_F32) : WK_OK;
+}
+
 /* dtype: of q, k, v and y. */
 static wk_status launch_forward(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
     int columns = columns_of(c, dtype, a->dv);
+    broad_shape broad;
     if (is_decoding(c, a, dtype))
         return launch_decoding(c, a, dtype);
     if (is_thin(a))
         return launch_thin(c, a, dtype);
-    if (takes_matrix(c, a, dtype) && widest(a) <= (is_rdna(c) ? 128 : 256))
+    if (takes_matrix(c, a, dtype) && widest(a) <= (is_rdna(c) || dtype == WK_F32 ? 128 : 256))
         return launch_matrix(c, a, dtype);
+    if (broad_for(c, a, dtype, false, &broad))
+        return launch_broad(c, a, broad);
     cut_rows(a, (int64_t)a->group * a->s, WK_ATTN_ROWS);
     if (!a->sequences.q)
         WK_TRY(choose_splits(c, a, dtype, chunks_of(a->dv, columns) > 1 ? 1 : 2, 128));
@@ -365,9 +427,9 @@ static wk_status launch_delta(const wk_call *c, attn_args *a)
 /* As shape_for. together: whether dk and dv fit one block's registers. */
 static matrix_shape grad_shape_for(const wk_call *c, const attn_args *a, bool *together)
 {
-    matrix_shape m = shape_for(c, a);
+    matrix_shape m = shape_for(c, a, c->dtype);
     bool hopper = m.waves == 8;
-    m.n = hopper || (m.d == 64 && is_plain(a)) ? 64 : 32;
+    m.n = hopper || (m.d == 64 && is_plain(a) && c->dtype != WK_F32) ? 64 : 32;
     if (is_rdna(c))
         m.n = 16;
     *together = wk_gpu_of(c->device)->facts.wave == 64 || (hopper && (m.d == 64 || is_plain(a)));
@@ -383,7 +445,7 @@ static wk_status launch_matrix_gradient(const wk_call *c, attn_args *a, matrix_s
     cut_rows(a, of == WK_GRAD_Q ? (int64_t)a->group * a->s : a->t, m.waves * 16);
     wk_instance instance = {
         .t = {(unsigned char)c->dtype},
-        .i = {(short)m.d, (short)m.n, (short)m.waves, (short)of, is_plain(a), weight_parts()}};
+        .i = {(short)m.d, (short)m.n, (short)m.waves, (short)of, is_plain(a), weight_parts(c->dtype)}};
     wk_grid grid = {.x = wk_blocks((i64)a->blocks * a->units, 1, WK_GRID_MAX), .shared = m.shared};
     return WK_LAUNCH(c, kernel_of(c, matrix_grad_kernel, m.waves), &instance, grid, *a);
 }
@@ -409,6 +471,16 @@ static wk_status matrix_gradients(const wk_call *c, attn_args a)
 }
 
 /* dq, dk or dv. */
+static wk_status launch_broad_gradient(const wk_call *c, attn_args a, broad_shape m, int of)
+{
+    a.y = wk_ptr(c->out[of]);
+    cut_rows(&a, of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, m.rows);
+    wk_instance instance = {
+        .t = {WK_F32}, .i = {(short)m.d, (short)m.rows, (short)m.tm, (short)m.n, (short)of, is_plain(&a)}};
+    wk_grid grid = {.x = wk_blocks((i64)a.blocks * a.units, 1, WK_GRID_MAX), .shared = m.shared};
+    return WK_LAUNCH(c, broad_kernel_of(broad_grad_kernel, m), &instance, grid, a);
+}
+
 static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
 {
     int64_t owners = of == WK_GRAD_Q ? (int64_t)a.group * a.s : a.t, width = of == WK_GRAD_V ? a.dv : a.d;
@@ -422,6 +494,7 @@ static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
 static wk_status run_sdpa_backward(wk_call *c)
 {
     attn_args a = {0};
+    broad_shape broad;
     WK_TRY(fill_batch(c, &a, c->in[0], c->in[1], c->in[2], c->in[6]));
     fill_options(&a, c->params);
     const wk_tensor *lse = wk_tensor_packed(c->in[4]);
@@ -432,9 +505,10 @@ static wk_status run_sdpa_backward(wk_call *c)
     WK_TRY(launch_delta(c, &a));
     if (takes_matrix(c, &a, c->dtype) && widest(&a) <= 128)
         return matrix_gradients(c, a);
+    bool is_broad = broad_for(c, &a, c->dtype, true, &broad);
     for (int of = WK_GRAD_Q; of <= WK_GRAD_V; of++) {
         if (is_wanted(c->out[of]))
-            WK_TRY(launch_gradient(c, a, of));
+            WK_TRY(is_broad ? launch_broad_gradient(c, a, broad, of) : launch_gradient(c, a, of));
     }
     return WK_OK;
 }

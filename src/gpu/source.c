@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include "runtime.h"
 
-/* A file of src/gpu/kernels as a string, by the assembler: no generated source, no size limit. */
+/* A file of src/gpu/kernels, as strip.cmake left it, as a string by the assembler: no size limit. */
 #define TEXT(symbol, file) \
     __asm__(".pushsection .rodata\n" \
             ".global wk_text_" #symbol "\n" \
             ".hidden wk_text_" #symbol "\n" \
             "wk_text_" #symbol ":\n" \
-            ".incbin \"gpu/kernels/" file "\"\n" \
+            ".incbin \"stripped/" file "\"\n" \
             ".byte 0\n" \
             ".popsection\n"); \
     extern const char wk_text_##symbol[];
@@ -21,6 +21,7 @@
     X(act_h, "act.h") \
     X(act_grad_h, "act_grad.h") \
     X(attention_h, "attention.h") \
+    X(attention_broad_h, "attention_broad.h") \
     X(attention_matrix_h, "attention_matrix.h") \
     X(attention_tile_h, "attention_tile.h") \
     X(conv_h, "conv.h") \
@@ -60,6 +61,8 @@
     X(wgmma_h, "wgmma.h") \
     X(act_hip, "act.hip") \
     X(attention_hip, "attention.hip") \
+    X(attention_broad_hip, "attention_broad.hip") \
+    X(attention_broad_grad_hip, "attention_broad_grad.hip") \
     X(attention_decode_hip, "attention_decode.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \

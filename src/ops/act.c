@@ -222,6 +222,7 @@ SAMPLES(linear_act_errors, "x=T[4,5] ! weight", "x=T[4,5] weight=T[3,4] ! weight
         "x=T[4,5] weight=T[3,5] bias=T[5] ! bias", "x=T[4,5] weight=T[3,5] z=T[4,5] ! z",
         "x=T[4,5] weight=T[3,5] act=cube ! act", "x=T[] weight=T[3,5] ! x");
 SAMPLES(conv_bias_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1 act=relu",
+        "x=T[1,9,18,19] weight=T[10,9,3,3] bias=T[10] padding=1 act=silu",
         "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] z=T[2,5,7,8] padding=1 act=relu",
         "x=T[1,4,9,7] weight=T[6,2,3,2] groups=2 stride=2,3 padding=1,0 bias=T[6] act=silu",
         "x=T[2,6,9,11] weight=T[6,1,3,3] groups=6 padding=1 bias=T[6] act=relu6",

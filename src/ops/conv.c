@@ -204,7 +204,8 @@ SAMPLES(conv1d_samples, "x=T[2,3,9] weight=T[4,3,3] bias=T[4]",
         "x=T[2,0,5] weight=T[3,0,2] bias=T[3]", "x=T[1,2,0] weight=T[2,2,2] padding=1",
         "x=T[1,16,300] weight=T[40,16,3] bias=T[40] padding=1",
         "x=T[1,2,3] weight=T[2,2,3] padding=1000000 stride=1000000", "x=T[1,1,4]:special weight=T[1,1,2]",
-        "x=T[1,60,150] weight=T[66,60,7] bias=T[66] padding=3");
+        "x=T[1,60,150] weight=T[66,60,7] bias=T[66] padding=3",
+        "x=T[1,9,1100] weight=T[10,9,3] bias=T[10] padding=1");
 SAMPLES(conv1d_errors, "x=T[1,2,5] ! weight", "weight=T[1,2,5] ! x", "x=T[2,5] weight=T[3,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2] ! weight", "x=T[1,2,5] weight=T[3,3,2] ! weight",
         "x=T[1,2,5] weight=T[3,2,6] ! padded", "x=T[1,2,5] weight=T[3,2,0] ! weight",
@@ -229,7 +230,9 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[1,2,260,130] weight=T[2,1,2,3] groups=2 padding=1 bias=T[2]",
         "x=T[1,9,20,20] weight=T[15,3,3,3] groups=3 padding=1",
         "x=T[2,7,15,17] weight=T[19,7,3,3] bias=T[19] padding=1",
-        "x=T[1,10,10,11] weight=T[140,5,2,3] groups=2 padding=1,2 dilation=1,2");
+        "x=T[1,10,10,11] weight=T[140,5,2,3] groups=2 padding=1,2 dilation=1,2",
+        "x=T[2,9,34,33] weight=T[17,9,3,3] bias=T[17] stride=2 padding=1",
+        "x=T[1,4,16,30] weight=T[100,4,3,3] padding=2 dilation=2");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
         "x=T[1,2,5,2] weight=T[3,2,3,3] ! padded", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=1,0 ! stride",
@@ -240,7 +243,7 @@ SAMPLES(conv3d_samples, "x=T[2,3,4,5,6] weight=T[4,3,2,3,3] bias=T[4] padding=1"
         "x=T[1,4,5,6,5] weight=T[6,2,3,2,3] groups=2 stride=2,1,2 padding=1,0,1",
         "x=T[1,2,7,7,7] weight=T[3,2,2,3,2] dilation=3,2,1", "x=T[2,3,3,4,4] weight=T[5,3,1,1,1]",
         "x=T[1,3,4,6,6] weight=T[3,1,3,3,3] groups=3 padding=1 bias=T[3]",
-        "x=T[0,1,3,3,3] weight=T[1,1,2,2,2]");
+        "x=T[0,1,3,3,3] weight=T[1,1,2,2,2]", "x=T[1,4,5,18,20] weight=T[9,4,2,3,3] stride=2,1,1 padding=1");
 SAMPLES(conv3d_errors, "x=T[1,2,5,5] weight=T[3,2,2,2,2] ! x", "x=T[1,2,5,5,5] weight=T[3,2,2,2] ! weight",
         "x=T[1,2,1,5,5] weight=T[3,2,2,2,2] ! padded",
         "x=T[1,2,5,5,5] weight=T[3,2,2,2,2] stride=2,2 ! stride");

@@ -5,8 +5,6 @@
 #include "attention_tile.h"
 #include "tile.h"
 
-const f32 LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
-
 /* Blocks of WAVES waves, for heads up to D wide, go through tiles of N others. Where tiles do not pass through registers,
  * the next is on its way to a second place. */
 template <int D, int N, int WAVES> struct matrix_shape {

@@ -1,4 +1,4 @@
-/* attention_matrix.hip: attention of f16 and bf16 on matrix units. While a tile's weights are made, the products of the
+/* attention_matrix.hip: attention of f16 and bf16, on CDNA also of f32, on matrix units. While a tile's weights are made, the products of the
  * next keys and of the values before them are under way. */
 #include "attention_matrix.h"
 
@@ -170,7 +170,7 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
     owners_t q;
     incoming<source<T>, T, M::rows, D, M::threads, false> q_in;
     incoming<source<T>, T, N, D, M::threads, false> k_in;
-    incoming<source<T>, T, N, D, M::threads, true> v_in;
+    incoming<source<T>, T, N, D, M::threads, turns_tiles<T>::value> v_in;
     matrix_pass<T, D, N, WAVES, PLAIN, PARTS> pass;
     keys_of_rows(a, u, u.first, u.first + M::rows - 1, &lo, &hi);
     lo = lo > (int)block_id_z() * a.split_keys ? lo : (int)block_id_z() * a.split_keys;

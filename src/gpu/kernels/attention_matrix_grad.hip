@@ -1,4 +1,4 @@
-/* attention_matrix_grad.hip: the gradients of attention of f16 and bf16 on matrix units. What a block owns are rows of dq, of dk,
+/* attention_matrix_grad.hip: the gradients of attention of f16 and bf16, on CDNA also of f32, on matrix units. What a block owns are rows of dq, of dk,
  * of dv, or of both dk and dv, and nobody else adds to them. Scores are made again tile by tile. */
 #include "attention_matrix.h"
 
@@ -46,11 +46,8 @@ template <class T, int D, int N, int WAVES, int OF> struct grad_room {
     typedef matrix_shape<D, N, WAVES> M;
     typedef owners<T, D, M::rows> owners_t;
     static const bool kept = owners_t::kept, makes1 = OF != WK_GRAD_V, makes2 = OF == WK_GRAD_V || OF == WK_GRAD_KV;
-#ifdef WK_NVIDIA
-    static const int turned = 0;
-#else
-    static const int turned = makes1 + makes2;
-#endif
+    static const bool turns = turns_tiles<T>::value;
+    static const int turned = turns ? makes1 + makes2 : 0;
     static const int bufs = M::value_bufs, own = M::rows * D, tiles = (2 * bufs + turned) * M::tile;
     T others[kept || tiles > own ? tiles : own]; /* owners that do not stay go there first */
     T owned[kept ? 2 * own : 8];
@@ -71,8 +68,8 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
     typedef grad_room<T, D, N, WAVES, OF> room_t;
     static const bool of_q = OF == WK_GRAD_Q;
     owners<T, D, M::rows> own1, own2;
-    incoming<source<T>, T, N, D, M::threads, room_t::makes1> in1;
-    incoming<source<T>, T, N, D, M::threads, room_t::makes2> in2;
+    incoming<source<T>, T, N, D, M::threads, room_t::turns && room_t::makes1> in1;
+    incoming<source<T>, T, N, D, M::threads, room_t::turns && room_t::makes2> in2;
     f32 out1[room_t::makes1 ? D / 16 : 1][MMA_VALUES], out2[room_t::makes2 ? D / 16 : 1][MMA_VALUES];
     query_facts facts[of_q ? OWN_SLOTS : 1]; /* of the owners, or of the next tile's row of this thread */
     u32 owner0;
@@ -132,11 +129,11 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
 #else
         barrier();
         in1.land_plain(room.one(place));
-        if (room_t::makes1)
+        if (room_t::makes1 || !room_t::turns)
             in2.land_plain(room.two(place));
-        if (room_t::makes1)
+        if (room_t::makes1 && room_t::turns)
             in1.land(room.turned1());
-        if (room_t::makes2)
+        if (room_t::makes2 && room_t::turns)
             in2.land(room.turned2());
         barrier();
 #endif
@@ -211,7 +208,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
             UNROLL
             for (int n = 0; n < N / 16; n++)
                 own_operand<T, PARTS>(s[n], weights2[n]);
-            start_add<T, D, N, PARTS>(weights2, M::bufs > 1 ? room.two(place) : room.turned2(), a.dv, out2);
+            start_add<T, D, N, PARTS>(weights2, room_t::turns ? room.turned2() : room.two(place), a.dv, out2);
         }
         if constexpr (room_t::makes1) {
             products_before(s[0][0]);
@@ -226,7 +223,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
                 }
                 own_operand<T, PARTS>(p[n], weights1[n]);
             }
-            start_add<T, D, N, PARTS>(weights1, M::bufs > 1 ? room.one(place) : room.turned1(), a.d, out1);
+            start_add<T, D, N, PARTS>(weights1, room_t::turns ? room.turned1() : room.one(place), a.d, out1);
         }
         if constexpr (room_t::makes1 && room_t::makes2)
             products_wait<(D <= 64), D / 16>(out2); /* of wider heads: all, for the registers that their weights take */

@@ -16,6 +16,7 @@ template <class A> struct tile_of {
     static const int others = sizeof(A) == 8 ? 32 : 64, each = others / 16;
 };
 const int PITCH = WK_ATTN_ROWS + 4;
+const f32 LOG2E = 1.44269504088896340736f, LN2 = 0.69314718055994530942f;
 
 /* ---- units ---- */
 

@@ -1,4 +1,5 @@
-/* mma.h: products of 16 x 16 tiles of f16 or bf16 on matrix units: MFMA (CDNA), WMMA (RDNA 3 and 4), mma.sync (NVIDIA).
+/* mma.h: products of 16 x 16 tiles of f16 or bf16 on matrix units: MFMA (CDNA), WMMA (RDNA 3 and 4), mma.sync (NVIDIA); on
+ * CDNA of f32 too.
  *
  * c += a . b^T: both operands are 16 rows of 16 neighbouring elements (the sum's), so that one function loads either
  * from shared memory. A wave has the tile; a lane's values of c lie at mma_row, mma_col. Values of one row have the same
@@ -20,7 +21,8 @@ enum { MMA_WORDS = 8, MMA_VALUES = 8, MMA_SLOTS = 8, MMA_SPREAD = 16 };
 #endif
 
 template <class T> struct fragment {
-    u32 w[MMA_WORDS];
+    static const int WORDS = sizeof(T) == 4 ? 4 : MMA_WORDS;
+    u32 w[WORDS];
 };
 
 /* ---- where a lane's values are ---- */
@@ -134,6 +136,15 @@ DEVICE mma_floats mma_vector(const fragment<bf16> &a, const fragment<bf16> &b, m
 {
     return WK_MMA_BF16(bit_cast<mma_bf16s>(a), bit_cast<mma_bf16s>(b), c);
 }
+#if WAVE == 64 /* products of f32 are exact; element i of all lanes is a product of its own */
+DEVICE mma_floats mma_vector(const fragment<f32> &a, const fragment<f32> &b, mma_floats c)
+{
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        c = __builtin_amdgcn_mfma_f32_16x16x4f32(bit_cast<f32>(a.w[i]), bit_cast<f32>(b.w[i]), c, 0, 0, 0);
+    return c;
+}
+#endif
 template <class T> DEVICE void mma(const fragment<T> &a, const fragment<T> &b, f32 *c)
 {
     mma_floats v;

@@ -1,4 +1,4 @@
-/* tile.h: tiles of f16 or bf16 in shared memory, filled from rows in memory and multiplied by matrix units.
+/* tile.h: tiles of f16, bf16 or f32 in shared memory, filled from rows in memory and multiplied by matrix units.
  *
  * A wave owns 16 rows and multiplies them with rows of tiles that all waves share ("others"). Products of owners and others
  * stay in registers, and become the operand of the next product there. On NVIDIA owners are the rows of a product's
@@ -68,9 +68,8 @@ template <class T> DEVICE f32 left_out(f32 v, u32 word, int half)
     return v - get(T{(unsigned short)(half ? word >> 16 : word)});
 }
 
-/* A lane's products as the operand of the next one, whose sum is over the others. With two parts the second is what
- * rounding left out of the first, and together they are as good as f32. */
-template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> *f)
+/* With two parts the second is what rounding left out of the first, and together they are as good as f32. */
+template <class T, int PARTS> DEVICE void rounded_operand(const f32 *v, fragment<T> *f)
 {
     u32 w[PARTS][MMA_VALUES / 2];
     UNROLL
@@ -98,16 +97,33 @@ template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> 
     }
 }
 
+/* A lane's products as the operand of the next one, whose sum is over the others. */
+template <class T, int PARTS> DEVICE void own_operand(const f32 *v, fragment<T> *f)
+{
+    if constexpr (sizeof(T) == 4) {
+        UNROLL
+        for (int j = 0; j < MMA_VALUES; j++)
+            f[0].w[j] = bit_cast<u32>(v[j]);
+    } else {
+        rounded_operand<T, PARTS>(v, f);
+    }
+}
+
 /* ---- tiles ---- */
 
-/* Where an element is: blocks of 64 columns, rows of 128 bytes in which 16-byte pieces are exchanged, so that eight rows'
+/* Elements in 16 bytes, which is what tiles are made of. */
+template <class T> struct piece_of {
+    static const int size = 16 / sizeof(T);
+};
+
+/* Where an element is: blocks of 64 columns (of f32: 32), rows of 128 bytes in which pieces are exchanged, so that eight rows'
  * pieces of one column lie in all banks. What an operand's place adds to a lane's is a constant but for a few cases: more
  * of them would be kept in registers. */
-template <int ROWS, int COLS> DEVICE int tile_at(int row, int col)
+template <class T, int ROWS, int COLS> DEVICE int tile_at(int row, int col)
 {
-    const int PIECES = COLS < 64 ? COLS / 8 : 8;
-    return (col / 64 * ROWS + row) * (PIECES * 8) + (col / 8 ^ (COLS < 64 ? row / 2 : row)) % PIECES * 8 +
-           col % 8;
+    const int P = piece_of<T>::size, BLOCK = 8 * P, PIECES = COLS < BLOCK ? COLS / P : 8;
+    return (col / BLOCK * ROWS + row) * (PIECES * P) +
+           (col / P ^ (COLS < BLOCK ? row / 2 : row)) % PIECES * P + col % P;
 }
 
 /* Rows row0 .. row0 + 15, columns col0 .. col0 + 15, as an operand; both multiples of 16. */
@@ -116,41 +132,53 @@ template <int ROWS, int COLS, class T> DEVICE fragment<T> tile_operand(const T *
     fragment<T> f;
     int lane = lane_id(), row = row0 + lane % 16;
 #if defined(WK_NVIDIA)
-    matrix_load(f.w, tile + tile_at<ROWS, COLS>(row, col0 + lane / 16 * 8));
+    matrix_load(f.w, tile + tile_at<T, ROWS, COLS>(row, col0 + lane / 16 * 8));
 #else
-    const int each = MMA_WORDS * 2, piece = each < 8 ? each : 8;
+    const int words = fragment<T>::WORDS, some = words < 4 ? words : 4, in_word = 4 / sizeof(T);
     UNROLL
-    for (int i = 0; i < each; i += piece) {
-        int col = col0 + (each == 16 ? i : lane / 16 * each);
-        pack<u32, piece / 2> part = load<piece / 2>((const u32 *)(tile + tile_at<ROWS, COLS>(row, col)));
+    for (int i = 0; i < words; i += some) {
+        int col = col0 + (words == 8 ? i : lane / 16 * words) * in_word;
+        pack<u32, some> part = load<some>((const u32 *)(tile + tile_at<T, ROWS, COLS>(row, col)));
         UNROLL
-        for (int j = 0; j < piece / 2; j++)
-            f.w[i / 2 + j] = part.v[j];
+        for (int j = 0; j < some; j++)
+            f.w[i + j] = part.v[j];
     }
 #endif
     return f;
 }
 
-#ifdef WK_NVIDIA
-/* The same turned: the operand's rows are columns col0 .. col0 + 15. */
+/* The same turned: the operand's rows are columns col0 .. col0 + 15. AMD: of f32. */
 template <int ROWS, int COLS, class T> DEVICE fragment<T> turned_operand(const T *tile, int row0, int col0)
 {
     fragment<T> f;
     int lane = lane_id();
-    matrix_load_turned(f.w,
-                       tile + tile_at<ROWS, COLS>(row0 + lane % 8 + lane / 16 * 8, col0 + lane / 8 % 2 * 8));
+#ifdef WK_NVIDIA
+    matrix_load_turned(
+        f.w, tile + tile_at<T, ROWS, COLS>(row0 + lane % 8 + lane / 16 * 8, col0 + lane / 8 % 2 * 8));
+#else
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        f.w[i] = bit_cast<u32>(tile[tile_at<T, ROWS, COLS>(row0 + lane / 16 * 4 + i, col0 + lane % 16)]);
+#endif
     return f;
 }
+/* Whether tiles have to be turned for that in shared memory. */
+template <class T> struct turns_tiles {
+#ifdef WK_NVIDIA
+    static const bool value = false;
+#else
+    static const bool value = sizeof(T) == 2;
 #endif
+};
 
 /* ---- filling ---- */
 
-/* Eight elements of a row from column c on, zeros beyond its width; whatever the layout. */
-template <class T> DEVICE pack<T, 8> eight_of(const T *row, i64 stride, int c, int width)
+/* A piece of a row from column c on, zeros beyond its width; whatever the layout. */
+template <class T> DEVICE pack<T, piece_of<T>::size> piece_at(const T *row, i64 stride, int c, int width)
 {
-    pack<T, 8> v = {};
+    pack<T, piece_of<T>::size> v = {};
     UNROLL
-    for (int j = 0; j < 8; j++)
+    for (int j = 0; j < piece_of<T>::size; j++)
         if (row && c + j < width)
             v.v[j] = row[(c + j) * stride];
     return v;
@@ -168,8 +196,8 @@ DEVICE u32 two_rows(const pack<u32, 4> &a, const pack<u32, 4> &b, int c)
  * TURNED: the tile is wanted with its columns as rows; NVIDIA's operands are turned when they are read. Rows that cannot be
  * read 16 bytes at a time take their time. */
 template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct incoming {
-    static const int per_row = COLS / 8, each = (ROWS * COLS / 8 + THREADS - 1) / THREADS,
-                     step = THREADS / per_row;
+    static const int P = piece_of<T>::size, per_row = COLS / P,
+                     each = (ROWS * per_row + THREADS - 1) / THREADS, step = THREADS / per_row;
     S from;
     u32 first, next; /* rows: of the tile under way, and of the one after it */
     int width;
@@ -179,8 +207,8 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
         next = row;
         width = columns;
     }
-    MEMBER bool quick() const { return from.wide == 8 && width % 8 == 0; }
-    /* Eight elements of a row of the tile; NULL where there is none. */
+    MEMBER bool quick() const { return from.wide >= P && width % P == 0; }
+    /* A piece of a row of the tile; NULL where there is none. */
     MEMBER const T *part_of(int row, int column) const
     {
         u32 r = first + row;
@@ -191,7 +219,7 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
 #ifdef WK_NVIDIA
     MEMBER void fetch(T *tile)
     {
-        int row = thread_id() / per_row, column = thread_id() % per_row * 8;
+        int row = thread_id() / per_row, column = thread_id() % per_row * P;
         first = next;
         next += ROWS;
         if (quick()) {
@@ -200,23 +228,23 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
                 from.base + (i64)(first + row) * from.s + column; /* not read where nothing is there */
             UNROLL
             for (int i = 0; i < each; i++, row += step) {
-                if (each * THREADS * 8 > ROWS * COLS && row >= ROWS)
+                if (each * THREADS > ROWS * per_row && row >= ROWS)
                     break;
                 bool there = mine && first + row < from.n;
                 const T *place = from.per && there ? part_of(row, column) : at + i * step * from.s;
-                copy_async(tile + tile_at<ROWS, COLS>(row, column), place, there);
+                copy_async(tile + tile_at<T, ROWS, COLS>(row, column), place, there);
             }
         } else {
             ROLLED
             for (; row < ROWS; row += step)
-                store<8>(tile + tile_at<ROWS, COLS>(row, column),
-                         eight_of(from.row(first + row), from.d, column, width));
+                store<P>(tile + tile_at<T, ROWS, COLS>(row, column),
+                         piece_at(from.row(first + row), from.d, column, width));
         }
     }
     MEMBER void land(T *) const {}
     MEMBER void land_plain(T *) const {}
 #else
-    static_assert(each * THREADS * 8 == ROWS * COLS, "every thread has as much");
+    static_assert(each * THREADS == ROWS * per_row, "every thread has as much");
     /* A thread has some rows next to each other, if they are to be turned; and four threads 64 bytes of a row, so that the
      * others' rows fill the banks when they are stored. */
     static const int keys = TURNED ? each < 4 ? each : 4 : 1, side = TURNED ? 4 : per_row;
@@ -224,7 +252,7 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
     MEMBER int row_of(int i) const { return item(i) / side % (ROWS / keys) * keys + i % keys; }
     MEMBER int column_of(int i) const
     {
-        return (item(i) % side + item(i) / (side * (ROWS / keys)) * side) * 8;
+        return (item(i) % side + item(i) / (side * (ROWS / keys)) * side) * P;
     }
     /* RDNA has no registers left to wait in: there tiles are read when they land. */
     static const bool early = WAVE == 64;
@@ -253,14 +281,14 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
         if (quick()) {
             UNROLL
             for (int i = 0; i < each; i++)
-                store<4>((u32 *)(tile + tile_at<ROWS, COLS>(row_of(i), column_of(i))), held(i));
+                store<4>((u32 *)(tile + tile_at<T, ROWS, COLS>(row_of(i), column_of(i))), held(i));
             return;
         }
         ROLLED
         for (int i = 0; i < each; i++) {
             const T *row = from.row(first + row_of(i));
-            store<8>(tile + tile_at<ROWS, COLS>(row_of(i), column_of(i)),
-                     eight_of(row, from.d, column_of(i), width));
+            store<P>(tile + tile_at<T, ROWS, COLS>(row_of(i), column_of(i)),
+                     piece_at(row, from.d, column_of(i), width));
         }
     }
     MEMBER void land_turned(T *tile) const
@@ -274,7 +302,7 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
                     rows[k] = held(i + k);
                 UNROLL
                 for (int j = 0; j < 8; j++) {
-                    T *to = tile + tile_at<COLS, ROWS>(column_of(i) + j, row_of(i));
+                    T *to = tile + tile_at<T, COLS, ROWS>(column_of(i) + j, row_of(i));
                     if constexpr (keys == 1) {
                         to->bits = (unsigned short)(rows[0].v[j / 2] >> j % 2 * 16);
                     } else {
@@ -290,10 +318,10 @@ template <class S, class T, int ROWS, int COLS, int THREADS, bool TURNED> struct
         }
         ROLLED
         for (int i = 0; i < each; i++) {
-            pack<T, 8> one = eight_of(from.row(first + row_of(i)), from.d, column_of(i), width);
+            pack<T, P> one = piece_at(from.row(first + row_of(i)), from.d, column_of(i), width);
             UNROLL
             for (int j = 0; j < 8; j++)
-                tile[tile_at<COLS, ROWS>(column_of(i) + j, row_of(i))] = one.v[j];
+                tile[tile_at<T, COLS, ROWS>(column_of(i) + j, row_of(i))] = one.v[j];
         }
     }
     MEMBER void land(T *tile) const
@@ -365,7 +393,7 @@ DEVICE void start_dots(const owners<T, D, ROWS> &own, const T *tile, int width, 
 #endif
 }
 
-/* out[c] += the wave's weights . columns 16 c .. 16 c + 15 of a tile of N x D, of which `width` matter. AMD: turned. */
+/* out[c] += the wave's weights . columns 16 c .. 16 c + 15 of a tile of N x D, of which `width` matter; turned, where tiles are. */
 template <class T, int D, int N, int PARTS>
 DEVICE void start_add(const fragment<T> (*weights)[PARTS], const T *tile, int width, f32 (*out)[MMA_VALUES])
 {
@@ -392,11 +420,11 @@ DEVICE void start_add(const fragment<T> (*weights)[PARTS], const T *tile, int wi
     for (int c = 0; c < D / 16; c++) {
         if (c * 16 >= width)
             break;
-#ifdef WK_NVIDIA
-        fragment<T> v = turned_operand<N, D>(tile, n * 16, c * 16);
-#else
-        fragment<T> v = tile_operand<D, N>(tile, c * 16, n * 16);
-#endif
+        fragment<T> v;
+        if constexpr (turns_tiles<T>::value)
+            v = tile_operand<D, N>(tile, c * 16, n * 16);
+        else
+            v = turned_operand<N, D>(tile, n * 16, c * 16);
         UNROLL
         for (int p = 0; p < PARTS; p++)
             mma_own(weights[n][p], v, out[c]);
