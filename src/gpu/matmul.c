@@ -13,6 +13,9 @@ static const wk_kernel matrix_kernel[] = {
     {"matmul_matrix", "matmul_matrix", "matmul_args", 128, .types = 2},
 };
 static const wk_kernel dot_kernel = {"matmul", "matmul_dot", "matmul_args", 256, .types = 2, .ints = 1};
+/* The same for one row, with registers for the four blocks on a unit that all of memory's speed takes. */
+static const wk_kernel row_kernel = {"matmul",   "matmul_dot", "matmul_args", 256,
+                                     .types = 2, .ints = 1,    .blocks = 4};
 static const wk_kernel columns_kernel = {"matmul", "matmul_columns", "matmul_args",
                                          256,      .types = 2,       .ints = 2};
 static const wk_kernel finish_kernel = {"matmul", "matmul_finish", "matmul_finish_args", 256, .types = 2};
@@ -199,11 +202,9 @@ static wk_status run_dot(const wk_call *c, product *p)
     int vec = (int)(16 / wk_bytes(p->in)), waves = 256 / wk_gpu_of(c->device)->facts.wave;
     g->vec = g->k % vec == 0 && reads_wide(&g->a, p, g->a.k, g->a.row, vec) &&
              reads_wide(&g->b, p, g->b.k, g->b.row, vec);
-    if (wk_gpu_takes_row(g, p->in, p->out))
-        return wk_gpu_row(c, g, p->in);
     i64 blocks = (g->n + waves - 1) / waves;
     choose_splits(c, g, blocks, 512);
-    return launch(c, p, &dot_kernel, blocks, thin_rows(g->m), 0);
+    return launch(c, p, g->m == 1 ? &row_kernel : &dot_kernel, blocks, thin_rows(g->m), 0);
 }
 
 static wk_status run_columns(const wk_call *c, product *p)

@@ -3,7 +3,6 @@
 #define WK_GPU_MATMUL_H
 
 #include "gpu.h"
-#include "kernels/matmul.h"
 #include "ops/matmul.h"
 
 /* y = act(a . b + bias + z) by wick's own kernels. a, b, y: views with the same leading dimensions (stride 0 where an
@@ -18,9 +17,6 @@ wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);
 /* rms_norm_linear of one row: norm_linear.c. */
 wk_status wk_gpu_norm_linear(wk_call *c);
 const char *wk_gpu_refuse_norm_linear(const wk_call *c);
-/* A product of one row that its kernel takes; g->vec is filled. */
-bool wk_gpu_takes_row(const matmul_args *g, wk_dtype in, wk_dtype out);
-wk_status wk_gpu_row(const wk_call *c, const matmul_args *g, wk_dtype dtype);
 
 /* Whether the device has the matrix units of kernels/mma.h. */
 bool wk_gpu_has_matrix(const wk_gpu *g);

@@ -1,4 +1,4 @@
-/* norm_linear.c: products of one row with weights, rms_norm_linear among them, in one kernel. */
+/* norm_linear.c: rms_norm_linear of one row on the GPU, in one kernel. */
 #include "kernels/norm_linear.h"
 #include "gpu.h"
 #include "matmul.h"
@@ -6,7 +6,7 @@
 #include "wick/ops.h"
 
 static const wk_kernel kernel = {"norm_linear", "norm_linear", "norm_linear_args", 256,
-                                 .types = 1,    .ints = 1,     .blocks = 2};
+                                 .types = 1,    .ints = 1,     .blocks = 4};
 
 enum { X, RESIDUAL, NORM, WEIGHT, BIAS };
 
@@ -18,34 +18,11 @@ static const wk_tensor *row_of(const wk_tensor *t)
 }
 
 /* As many blocks as share the device, all of them with the same number of turns. */
-static wk_status launch(const wk_call *c, wk_dtype dtype, bool gated, const norm_linear_args *a)
+static int64_t choose_blocks(const wk_gpu *g, int64_t n)
 {
-    const wk_gpu *g = wk_gpu_of(c->device);
-    int64_t waves = 256 / g->facts.wave, groups = (a->n + waves - 1) / waves,
-            most = 2 * (int64_t)g->facts.units;
+    int64_t waves = 256 / g->facts.wave, groups = (n + waves - 1) / waves, most = 4 * (int64_t)g->facts.units;
     int64_t turns = (groups + most - 1) / most;
-    wk_grid grid = {.x = (groups + turns - 1) / turns};
-    return WK_LAUNCH(c, &kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {gated}), grid, *a);
-}
-
-bool wk_gpu_takes_row(const matmul_args *g, wk_dtype in, wk_dtype out)
-{
-    return in == out && wk_bytes(in) == 2 && g->m == 1 && g->batch == 1 && g->vec && !g->z && g->c_col == 1 &&
-           g->k <= WK_NORM_LINEAR_ROOM && g->n < INT32_MAX / 2;
-}
-
-wk_status wk_gpu_row(const wk_call *c, const matmul_args *g, wk_dtype dtype)
-{
-    norm_linear_args a = {.x = g->a.data,
-                          .weight = g->b.data,
-                          .pitch = g->b.row,
-                          .bias = g->bias,
-                          .bias_step = g->bias_col,
-                          .y = g->c,
-                          .n = (i32)g->n,
-                          .k = (i32)g->k,
-                          .act = g->act};
-    return launch(c, dtype, false, &a);
+    return (groups + turns - 1) / turns;
 }
 
 wk_status wk_gpu_norm_linear(wk_call *c)
@@ -70,7 +47,8 @@ wk_status wk_gpu_norm_linear(wk_call *c)
                           .eps = p->eps};
     if (p->gated)
         a.apart = a.n * a.pitch;
-    return launch(c, c->dtype, p->gated != 0, &a);
+    return WK_LAUNCH(c, &kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {p->gated != 0}),
+                     ((wk_grid){.x = choose_blocks(wk_gpu_of(c->device), a.n)}), a);
 }
 
 const char *wk_gpu_refuse_norm_linear(const wk_call *c)
