@@ -103,6 +103,8 @@
     ADD_NORM("add_rms_norm", "8192", "4096", "") \
     ADD_NORM("add_rms_norm", "65536", "512", "") \
     ADD_NORM("add_layer_norm", "8192", "4096", " bias=T[4096]") \
+    {"rms_norm_linear.gated.1x4096x14336.bf16", "rms_norm_linear", \
+     "x=T[1,4096] residual=T[1,4096] norm=T[4096] weight=T[14336,4096] gated=1", WK_BF16, 14336.0 * 4096 * 2, 0, 0, BENCH_PLAIN}, \
     {"bias_act.gelu.8192x8192.bf16", "bias_act", "x=T[8192,8192] bias=T[8192] act=gelu", WK_BF16, 2 * N * 2, 0, 0, BENCH_PLAIN}, \
     {"silu_mul.8192x8192.bf16", "silu_mul", "gate=T[8192,8192] up=T[8192,8192]", WK_BF16, 3 * N * 2, 0, 0, BENCH_PLAIN}, \
     {"silu_mul.packed.8192x8192.bf16", "silu_mul", "gate=T[8192,16384]", WK_BF16, 3 * N * 2, 0, 0, BENCH_PLAIN}, \

@@ -11,7 +11,7 @@ typedef struct {
     int64_t n;                              /* tokens of each */
     int64_t seen;                           /* keys that are looked at, the pass's own among them */
     const wk_tensor *cos, *sin;             /* of the positions: [n, head_dim / 2], or [rows, n, ..] */
-    /* Where the keys go: behind the others, to seen - n; or where `place` says, u32 [rows, kv_heads, 1, head_dim]. Then
+    /* Where the keys go: behind the others, to seen - n; or where `place` says, u32 [rows, n]. Then
      * the masks (u8 [rows, 1, 1, seen]) say which keys count, in layers without and with a window. */
     const wk_tensor *place, *mask, *window_mask;
     wm_llama_watch watch; /* NULL: nobody watches */

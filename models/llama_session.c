@@ -261,7 +261,7 @@ static void run_step(wm_llama_session *s, int64_t seen)
     wk_tensor *flat = wk_reshape(s->position, 1, &s->batch);
     p.cos = wk_reshape(wk_index_select(s->cos, flat, 0), 3, angles);
     p.sin = wk_reshape(wk_index_select(s->sin, flat, 0), 3, angles);
-    p.place = wk_broadcast(s->position, 4, (int64_t[]){s->batch, c->kv_heads, 1, c->head_dim});
+    p.place = wk_reshape(s->position, 2, (int64_t[]){s->batch, 1});
     make_masks(s, &p);
     wk_tensor *best = NULL, *x = wm_llama_run(&p, s->ids);
     x = wk_reshape(x, 2, (int64_t[]){s->batch, c->hidden});

@@ -37,6 +37,13 @@ typedef enum {
 WK_API wk_tensor *wk_linear(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *bias,
                             wk_activation act);
 
+/* What the layers of a language model begin with: linear of rms_norm(x + residual, norm, eps), without an activation. gated:
+ * weight and bias have two halves, and the result is wk_silu_mul of them, [.., out / 2]. residual and bias may be NULL;
+ * sum, where it is not NULL, gets x + residual. Float. */
+WK_API wk_tensor *wk_rms_norm_linear(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *norm,
+                                     double eps, const wk_tensor *weight, const wk_tensor *bias, int gated,
+                                     wk_tensor **sum);
+
 /* Gradients; a place that is NULL is not computed. */
 WK_API wk_status wk_matmul_backward(const wk_tensor *a, const wk_tensor *b, const wk_tensor *dy,
                                     wk_tensor **da, wk_tensor **db);

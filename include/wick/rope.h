@@ -33,6 +33,13 @@ WK_API wk_status wk_rope_qk(const wk_tensor *q, const wk_tensor *k, const wk_ten
                             const wk_tensor *sin, wk_rope_layout layout, wk_tensor **q_turned,
                             wk_tensor **k_turned);
 
+/* A step of a language model: q [b, t, hq, d] and k [b, t, hk, d] turned as by wk_rope_thd, k and v [b, t, hk, dv] then
+ * written into the caches keys [b, hk, places, d] and values [b, hk, places, dv], token j of text i to place[i, j]. The
+ * largest id writes nothing; any other that is no place is an error (see wk_scatter). Gives the turned q. */
+WK_API wk_tensor *wk_rope_cache(const wk_tensor *q, const wk_tensor *k, const wk_tensor *v,
+                                const wk_tensor *cos, const wk_tensor *sin, wk_tensor *keys,
+                                wk_tensor *values, const wk_tensor *place);
+
 #ifdef __cplusplus
 }
 #endif

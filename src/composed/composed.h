@@ -6,6 +6,7 @@
 
 extern const wk_impl wk_composed_act[];
 extern const wk_impl wk_composed_expr[];
+extern const wk_impl wk_composed_matmul[];
 extern const wk_impl wk_composed_norm[];
 extern const wk_impl wk_composed_optim[];
 extern const wk_impl wk_composed_rope[];

@@ -317,6 +317,8 @@ static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
     cut_rows(a, 16, 16);
     WK_TRY(choose_splits(c, a, dtype, nvidia ? 1 : 2, 128));
     int d = widest(a) > 64 ? 128 : 64;
+    if (a->splits > 1 && a->units <= WK_GPU_COUNTERS)
+        a->counters = wk_gpu_counters(c);
     wk_instance instance = {
         .t = {(unsigned char)dtype},
         .i = {(short)d, nvidia && few ? 8 : 16, (short)waves, is_plain(a), weight_parts(dtype)}};
@@ -324,7 +326,7 @@ static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
     if (nvidia) /* what the waves leave for each other: 16 rows, with two numbers each */
         grid.shared = waves * 16 * (d + 4 + 2) * 4;
     WK_TRY(WK_LAUNCH(c, kernel_of(c, decode_kernel, waves), &instance, grid, *a));
-    return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
+    return a->splits > 1 && !a->counters ? launch_join(c, a, dtype) : WK_OK;
 }
 
 /* How blocks are made for f32 without matrix units: for heads up to `d` wide, of `rows` owners, tm to a thread, with tiles

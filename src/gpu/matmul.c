@@ -13,6 +13,9 @@ static const wk_kernel matrix_kernel[] = {
     {"matmul_matrix", "matmul_matrix", "matmul_args", 128, .types = 2},
 };
 static const wk_kernel dot_kernel = {"matmul", "matmul_dot", "matmul_args", 256, .types = 2, .ints = 1};
+/* The same for one row, with registers for the four blocks on a unit that all of memory's speed takes. */
+static const wk_kernel row_kernel = {"matmul",   "matmul_dot", "matmul_args", 256,
+                                     .types = 2, .ints = 1,    .blocks = 4};
 static const wk_kernel columns_kernel = {"matmul", "matmul_columns", "matmul_args",
                                          256,      .types = 2,       .ints = 2};
 static const wk_kernel finish_kernel = {"matmul", "matmul_finish", "matmul_finish_args", 256, .types = 2};
@@ -201,7 +204,7 @@ static wk_status run_dot(const wk_call *c, product *p)
              reads_wide(&g->b, p, g->b.k, g->b.row, vec);
     i64 blocks = (g->n + waves - 1) / waves;
     choose_splits(c, g, blocks, 512);
-    return launch(c, p, &dot_kernel, blocks, thin_rows(g->m), 0);
+    return launch(c, p, g->m == 1 ? &row_kernel : &dot_kernel, blocks, thin_rows(g->m), 0);
 }
 
 static wk_status run_columns(const wk_call *c, product *p)
@@ -395,6 +398,7 @@ const wk_impl wk_gpu_impls_matmul[] = {
     {"matmul_backward", "kernel", run_matmul_backward, NULL, NULL},
     {"linear", "kernel", run_linear, NULL, NULL},
     {"linear_act", "kernel", run_linear_act, refuse_act, NULL},
+    {"rms_norm_linear", "kernel", wk_gpu_norm_linear, wk_gpu_refuse_norm_linear, NULL},
     {"linear_backward", "kernel", run_linear_backward, NULL, NULL},
     {0},
 };

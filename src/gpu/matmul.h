@@ -14,6 +14,10 @@ wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a, const wk_tensor *
 /* matmul(a, b) into y by whatever implementation is best. */
 wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);
 
+/* rms_norm_linear of one row: norm_linear.c. */
+wk_status wk_gpu_norm_linear(wk_call *c);
+const char *wk_gpu_refuse_norm_linear(const wk_call *c);
+
 /* Whether the device has the matrix units of kernels/mma.h. */
 bool wk_gpu_has_matrix(const wk_gpu *g);
 

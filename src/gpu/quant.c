@@ -5,10 +5,13 @@
 #include "gpu.h"
 #include "ids.h"
 #include "kernels/quant.h"
+#include "matmul.h"
 #include "ops/matmul.h"
 #include "wick/ops.h"
 
 static const wk_kernel dot_kernel = {"quant", "quant_dot", "quant_dot_args", 256, .types = 1, .ints = 2};
+static const wk_kernel matrix_kernel = {"quant_matrix", "quant_matrix", "quant_dot_args", 256,
+                                        .types = 1,     .ints = 2};
 static const wk_kernel rows_kernel = {"quant", "quant_rows", "quant_rows_args", 256, .types = 1, .ints = 1};
 
 /* Whether the tensor's bytes begin, and its rows follow each other, at multiples of `bytes`. */
@@ -83,32 +86,60 @@ static int choose_split(const wk_gpu *g, int64_t groups, int64_t k)
     return split;
 }
 
-static wk_status run_thin(const wk_call *c, const wk_tensor *x_in, int64_t m)
+/* Whether matrix units take the product: 16-bit x, and weights that can be read 16 bytes at a time. */
+static bool takes_matrix(const wk_call *c, const wk_tensor *w)
+{
+    return wk_bytes(c->dtype) == 2 && wk_gpu_has_matrix(wk_gpu_of(c->device)) && is_aligned(w, 16) &&
+           pitch_of(w) % 16 == 0;
+}
+
+/* Groups of 16 rows; waves that share one: enough for eight on a unit, each with a part of the columns to itself. */
+static wk_status launch_matrix(const wk_call *c, quant_dot_args *a)
 {
     const wk_gpu *g = wk_gpu_of(c->device);
-    const wk_tensor *x = wk_tensor_packed(x_in), *w = readable(c, c->in[1]), *bias = c->in[2];
+    int64_t groups = (a->n + 15) / 16, waves = 256 / g->facts.wave;
+    for (a->split = 1;
+         a->split < waves && groups * a->split * 2 <= 16 * (int64_t)g->facts.units && a->k / a->split > 512;)
+        a->split *= 2;
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)WK_PARAMS(c, wk_quant_params)->format, a->m <= 8 ? 8 : 16}};
+    wk_grid grid = {.x = (groups * a->split + waves - 1) / waves};
+    return WK_LAUNCH(c, &matrix_kernel, &instance, grid, *a);
+}
+
+static wk_status launch_dot(const wk_call *c, quant_dot_args *a)
+{
+    const wk_gpu *g = wk_gpu_of(c->device);
+    int rows = a->m == 1 ? 1 : a->m <= 4 ? 4 : WK_QUANT_ROWS;
+    int together = WK_QUANT_GROUP(WK_PARAMS(c, wk_quant_params)->format, rows);
+    int64_t groups = (a->n + together - 1) / together;
+    a->split = choose_split(g, groups, a->k);
+    int64_t per_block = 256 / g->facts.wave / a->split;
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)WK_PARAMS(c, wk_quant_params)->format, (short)rows}};
+    return WK_LAUNCH(c, &dot_kernel, &instance, (wk_grid){.x = wk_blocks(groups, per_block, WK_GRID_MAX)},
+                     *a);
+}
+
+/* The weights are read once for all rows of x. */
+static wk_status run_thin(const wk_call *c, const wk_tensor *w, int64_t m)
+{
+    const wk_tensor *x = wk_tensor_packed(c->in[0]), *bias = c->in[2];
     if (x && (size_t)wk_ptr(x) % (4 * wk_bytes(x->dtype)))
         x = wk_copy(x);
-    if (!x || !w)
+    if (!x)
         return wk_error_status();
-    int rows = m == 1 ? 1 : m <= 4 ? 4 : WK_QUANT_ROWS;
-    int together = WK_QUANT_GROUP(WK_PARAMS(c, wk_quant_params)->format, rows);
-    int64_t n = w->shape[0], k = x->shape[x->rank - 1], groups = (n + together - 1) / together;
     quant_dot_args a = {.weight = wk_ptr(w),
                         .pitch = pitch_of(w),
                         .x = wk_ptr(x),
                         .y = wk_ptr(c->out[0]),
                         .bias = bias ? wk_ptr(bias) : NULL,
                         .bias_step = bias ? bias->strides[0] : 0,
-                        .n = n,
-                        .k = k,
+                        .n = w->shape[0],
+                        .k = x->shape[x->rank - 1],
                         .m = (i32)m,
-                        .act = (i32)WK_PARAMS(c, wk_quant_params)->act,
-                        .split = choose_split(g, groups, k)};
-    int64_t per_block = 256 / g->facts.wave / a.split;
-    wk_instance instance = {.t = {(unsigned char)c->dtype},
-                            .i = {(short)WK_PARAMS(c, wk_quant_params)->format, (short)rows}};
-    return WK_LAUNCH(c, &dot_kernel, &instance, (wk_grid){.x = wk_blocks(groups, per_block, WK_GRID_MAX)}, a);
+                        .act = (i32)WK_PARAMS(c, wk_quant_params)->act};
+    return takes_matrix(c, w) ? launch_matrix(c, &a) : launch_dot(c, &a);
 }
 
 /* linear with the weights as floats. */
@@ -132,8 +163,12 @@ static wk_status run_qlinear(wk_call *c)
         return WK_OK;
     int64_t m = count / c->in[1]->shape[0];
     int64_t k = c->in[0]->shape[c->in[0]->rank - 1];
-    bool thin = m <= WK_QUANT_ROWS && k < (int64_t)1 << 30; /* the kernel counts in 32 bits */
-    return thin ? run_thin(c, c->in[0], m) : run_many(c);
+    const wk_tensor *w = m <= 16 ? readable(c, c->in[1]) : NULL;
+    if (m <= 16 && !w)
+        return wk_error_status();
+    int64_t most = w && takes_matrix(c, w) ? 16 : WK_QUANT_ROWS;
+    bool thin = w && m <= most && k < (int64_t)1 << 30; /* the kernels count in 32 bits */
+    return thin ? run_thin(c, w, m) : run_many(c);
 }
 
 const wk_impl wk_gpu_impls_quant[] = {

@@ -2,7 +2,9 @@
 #include "ops/rope.h"
 #include "families.h"
 #include "gpu.h"
+#include "ids.h"
 #include "kernels/rope.h"
+#include "wick/ops.h"
 
 static const wk_kernel kernel = {"rope", "rope", "rope_args", 256, .types = 1, .ints = 2};
 
@@ -22,10 +24,10 @@ static int vector_width(const rope_args *a, wk_dtype dtype)
         if (multiples[i] % vec)
             return 1;
     }
-    if ((a->k_b | a->k_h | a->k_t) % vec)
+    if ((a->k_b | a->k_h | a->k_t | a->v_b | a->v_h) % vec)
         return 1;
-    size_t any =
-        (size_t)a->x | (size_t)a->y | (size_t)a->cos | (size_t)a->sin | (size_t)a->k | (size_t)a->k_y;
+    size_t any = (size_t)a->x | (size_t)a->y | (size_t)a->cos | (size_t)a->sin | (size_t)a->k |
+                 (size_t)a->k_y | (size_t)a->v | (size_t)a->v_y;
     return any % 16 ? 1 : (int)vec;
 }
 
@@ -44,6 +46,37 @@ static wk_status add_keys(const wk_call *c, rope_args *a, int h, int t)
     a->k_y_h = y->strides[h];
     a->k_y_t = y->strides[t];
     a->k_heads = (i32)k->shape[h];
+    return WK_OK;
+}
+
+/* The rows of a cache that rope_cache gives: all of it where it is not changed in place. */
+static wk_status place_cache(const wk_tensor *given, wk_tensor *y)
+{
+    return wk_ptr(given) == wk_ptr(y) ? WK_OK : wk_copy_into(y, given);
+}
+
+/* rope_cache's values, and that keys and values go to a cache [b, h, places, d]. */
+static wk_status add_cache(const wk_call *c, rope_args *a)
+{
+    const wk_tensor *v = side_by_side(c->in[4]), *place = wk_tensor_packed(c->in[7]);
+    wk_tensor *keys = c->out[1], *values = c->out[2];
+    if (!v || !place)
+        return wk_error_status();
+    WK_TRY(place_cache(c->in[5], keys));
+    WK_TRY(place_cache(c->in[6], values));
+    a->v = wk_ptr(v);
+    a->v_b = v->strides[0];
+    a->v_h = v->strides[2];
+    a->v_y = wk_ptr(values);
+    a->v_y_b = values->strides[0];
+    a->v_y_h = values->strides[1];
+    a->v_y_t = values->strides[2];
+    a->k_y_h = keys->strides[1];
+    a->k_y_t = keys->strides[2];
+    a->place = wk_ptr(place);
+    a->id_bytes = wk_id_bytes(place->dtype);
+    a->limit = keys->shape[2];
+    a->report = wk_report_of(c, 7);
     return WK_OK;
 }
 
@@ -78,9 +111,12 @@ static wk_status run_rope(wk_call *c)
                    .sign = kind->backward ? -1 : 1};
     if (c->in[3])
         WK_TRY(add_keys(c, &a, h, t));
+    if (c->in[4])
+        WK_TRY(add_cache(c, &a));
     int vec = vector_width(&a, c->dtype);
     a.k_turn = (a.h + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
-    a.turns = a.k_turn + (a.k_heads + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
+    a.v_turn = a.k_turn + (a.k_heads + WK_ROPE_HEADS - 1) / WK_ROPE_HEADS;
+    a.turns = a.v_turn + (a.v ? a.v_turn - a.k_turn : 0);
     a.per_row = (a.d - a.r) / vec;
     a.tasks = x->shape[0] * a.turns * a.t * a.per_row;
     a.by_per_row = wk_divisor_of(a.per_row);
@@ -101,6 +137,19 @@ static const char *refuse_huge(const wk_call *c)
     return NULL;
 }
 
+/* One token of each text, turned as a whole, values as wide as keys. */
+static const char *refuse_cache(const wk_call *c)
+{
+    const wk_tensor *q = c->in[0], *cos = c->in[1], *v = c->in[4];
+    if (q->shape[1] != 1)
+        return "more or fewer than one position";
+    if (2 * cos->shape[cos->rank - 1] != q->shape[3] || v->shape[3] != q->shape[3])
+        return "heads that are turned in part, or values of another width";
+    if (wk_count(c->out[0]) == 0 || wk_count(c->in[3]) == 0)
+        return "no elements";
+    return refuse_huge(c);
+}
+
 #define KIND(...) (&(const wk_rope_kind){__VA_ARGS__})
 
 const wk_impl wk_gpu_impls_rope[] = {
@@ -111,5 +160,6 @@ const wk_impl wk_gpu_impls_rope[] = {
     {"rope_thd", "kernel", run_rope, refuse_huge, KIND(false, true, false)},
     {"rope_thd_backward", "kernel", run_rope, refuse_huge, KIND(false, true, true)},
     {"rope_qk", "kernel", run_rope, refuse_huge, NULL},
+    {"rope_cache", "kernel", run_rope, refuse_cache, KIND(false, true, false)},
     {0},
 };

@@ -41,6 +41,7 @@
     X(matmul_h, "matmul.h") \
     X(mma_h, "mma.h") \
     X(norm_h, "norm.h") \
+    X(norm_linear_h, "norm_linear.h") \
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
     X(pad_h, "pad.h") \
@@ -48,6 +49,7 @@
     X(planes_h, "planes.h") \
     X(pool_h, "pool.h") \
     X(quant_h, "quant.h") \
+    X(quant_format_h, "quant_format.h") \
     X(random_h, "random.h") \
     X(reduce_h, "reduce.h") \
     X(resample_h, "resample.h") \
@@ -83,6 +85,7 @@
     X(matmul_hip, "matmul.hip") \
     X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
+    X(norm_linear_hip, "norm_linear.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \
     X(order_hip, "order.hip") \
@@ -90,6 +93,7 @@
     X(planes_hip, "planes.hip") \
     X(pool_hip, "pool.hip") \
     X(quant_hip, "quant.hip") \
+    X(quant_matrix_hip, "quant_matrix.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

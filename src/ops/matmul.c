@@ -193,6 +193,30 @@ static wk_status infer_linear_backward(wk_call *c)
     return WK_OK;
 }
 
+static wk_status infer_norm_linear(wk_call *c)
+{
+    const wk_norm_linear_params *p = c->params;
+    const wk_tensor *x = c->in[0], *w = c->in[3];
+    int64_t shape[WK_MAX_RANK];
+    WK_TRY(wk_call_rank(c, 0, 1, WK_MAX_RANK));
+    if (c->in[1])
+        WK_TRY(wk_call_same_shape(c, 1, 0));
+    int64_t k = x->shape[x->rank - 1];
+    WK_TRY(wk_call_shape(c, 2, 1, &k));
+    WK_TRY(wk_call_rank(c, 3, 2, 2));
+    WK_TRY(wk_call_shape(c, 3, 2, (int64_t[]){w->shape[0], k}));
+    if (c->in[4])
+        WK_TRY(wk_call_shape(c, 4, 1, &w->shape[0]));
+    WK_NEED(p->eps >= 0, c, WK_ERR_PARAM, "eps", "expected a number of at least 0, got %g", p->eps);
+    WK_NEED(!p->gated || w->shape[0] % 2 == 0, c, WK_ERR_SHAPE, "weight",
+            "expected an even number of rows for two halves, got %lld", (long long)w->shape[0]);
+    memcpy(shape, x->shape, sizeof shape);
+    shape[x->rank - 1] = p->gated ? w->shape[0] / 2 : w->shape[0];
+    wk_call_out(c, 0, c->dtype, x->rank, shape);
+    wk_call_out_like(c, 1, x);
+    return WK_OK;
+}
+
 /* ---- the table ---- */
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
@@ -222,7 +246,23 @@ SAMPLES(linear_backward_samples, "x=T[4,5] weight=T[3,5] dy=T[4,3]", "x=T[2,3,5]
         "x=T[5] weight=T[3,5] dy=T[3]", "x=T[0,5] weight=T[3,5] dy=T[0,3]");
 SAMPLES(linear_backward_errors, "x=T[4,5] weight=T[3,5] ! dy", "x=T[4,5] weight=T[3,5] dy=T[4,5] ! dy");
 
-enum { OP_matmul, OP_matmul_backward, OP_linear, OP_linear_backward };
+SAMPLES(norm_linear_samples, "x=T[4,5] residual=T[4,5] norm=T[5] weight=T[3,5] bias=T[3]",
+        "x=T[2,3,8] norm=T[8] weight=T[6,8]:-0.5..0.5 gated=1", "x=T[8] norm=T[8] weight=T[5,8]",
+        "x=T[1,264] residual=T[1,264] norm=T[264] weight=T[38,264]:-0.05..0.05 bias=T[38] gated=1",
+        "x=T[1,1,4104] residual=T[1,1,4104] norm=T[4104] weight=T[10,4104]:-0.005..0.005 gated=1 eps=0.01",
+        "x=T[1,2056] norm=T[2056]:0..1 weight=T[9,2056]:0..1 bias=T[9]",
+        "x=T[1,8192] residual=T[1,8192] norm=T[8192]:0..1 weight=T[3,8192]:0..1",
+        "x=T[1,8]:special norm=T[8] weight=T[3,8]", "x=T[0,5] norm=T[5] weight=T[3,5]",
+        "x=T[1,16] norm=T[16] weight=T[0,16]", "x=T[2,0] norm=T[0] weight=T[4,0] gated=1");
+SAMPLES(norm_linear_errors, "norm=T[5] weight=T[3,5] ! x", "x=T[4,5] weight=T[3,5] ! norm",
+        "x=T[4,5] norm=T[5] ! weight", "x=T[] norm=T[5] weight=T[3,5] ! x",
+        "x=T[4,5] residual=T[5] norm=T[5] weight=T[3,5] ! residual",
+        "x=T[4,5] norm=T[4] weight=T[3,5] ! norm", "x=T[4,5] norm=T[5] weight=T[3,4] ! weight",
+        "x=T[4,5] norm=T[5] weight=T[3,5] bias=T[5] ! bias",
+        "x=T[4,5] norm=T[5] weight=T[3,5] gated=1 ! weight", "x=T[4,5] norm=T[5] weight=T[3,5] eps=-1 ! eps",
+        "x=i32[4,5] norm=i32[5] weight=i32[3,5] ! dtype");
+
+enum { OP_matmul, OP_matmul_backward, OP_linear, OP_linear_backward, OP_rms_norm_linear };
 
 wk_op wk_ops_matmul[] = {
     [OP_matmul] = {.name = "matmul",
@@ -259,6 +299,21 @@ wk_op wk_ops_matmul[] = {
                             .infer = infer_linear_backward,
                             .samples = linear_backward_samples,
                             .errors = linear_backward_errors},
+    [OP_rms_norm_linear] =
+        {.name = "rms_norm_linear",
+         .summary = "linear(rms_norm(x + residual)), or silu_mul of it, and the sum",
+         .dtypes = WK_FLOATS,
+         .in = {{"x", 0, 0},
+                {"residual", WK_OPTIONAL, 0},
+                {"norm", 0, 0},
+                {"weight", 0, 0},
+                {"bias", WK_OPTIONAL, 0}},
+         .out = {{"y", 0, 0}, {"sum", WK_SKIP, 0}},
+         .params = {{"eps", WK_P_FLOAT, offsetof(wk_norm_linear_params, eps), "1e-5", NULL, 0},
+                    {"gated", WK_P_BOOL, offsetof(wk_norm_linear_params, gated), "0", NULL, 0}},
+         .infer = infer_norm_linear,
+         .samples = norm_linear_samples,
+         .errors = norm_linear_errors},
     {0},
 };
 
@@ -287,4 +342,17 @@ wk_status wk_linear_backward(const wk_tensor *x, const wk_tensor *weight, const 
 {
     return wk_call_run_into(&(wk_call){.op = &wk_ops_matmul[OP_linear_backward], .in = {x, weight, dy}},
                             (wk_tensor * *[]){dx, dweight, dbias}, 3);
+}
+
+wk_tensor *wk_rms_norm_linear(const wk_tensor *x, const wk_tensor *residual, const wk_tensor *norm,
+                              double eps, const wk_tensor *weight, const wk_tensor *bias, int gated,
+                              wk_tensor **sum)
+{
+    wk_norm_linear_params p = {eps, gated != 0};
+    wk_tensor *y;
+    wk_call_run_into(&(wk_call){.op = &wk_ops_matmul[OP_rms_norm_linear],
+                                .params = &p,
+                                .in = {x, residual, norm, weight, bias}},
+                     (wk_tensor * *[]){&y, sum}, 2);
+    return y;
 }

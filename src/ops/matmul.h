@@ -8,6 +8,11 @@ typedef struct {
     int64_t act; /* wk_activation */
 } wk_linear_params;
 
+typedef struct {
+    double eps;
+    int64_t gated;
+} wk_norm_linear_params;
+
 /* The two operands as batches of matrices: vectors get the dimension they lack, leading dimensions those of the
  * result. */
 typedef struct {

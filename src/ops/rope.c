@@ -40,6 +40,25 @@ static wk_status infer_rope_qk(wk_call *c)
     return wk_call_shape(c, 3, 4, shape);
 }
 
+/* q [b, t, hq, d] against the angles; k [b, t, hk, d] and v [b, t, hk, dv] against q and the caches. */
+static wk_status infer_rope_cache(wk_call *c)
+{
+    const wk_tensor *q = c->in[0], *k = c->in[3], *v = c->in[4], *keys = c->in[5];
+    WK_TRY(check_angles(c, 1));
+    WK_TRY(wk_call_rank(c, 3, 4, 4));
+    WK_TRY(wk_call_rank(c, 4, 4, 4));
+    int64_t b = q->shape[0], t = q->shape[1], h = k->shape[2], d = q->shape[3], dv = v->shape[3];
+    WK_TRY(wk_call_shape(c, 3, 4, (int64_t[]){b, t, h, d}));
+    WK_TRY(wk_call_shape(c, 4, 4, (int64_t[]){b, t, h, dv}));
+    WK_TRY(wk_call_rank(c, 5, 4, 4));
+    WK_TRY(wk_call_shape(c, 5, 4, (int64_t[]){b, h, keys->shape[2], d}));
+    WK_TRY(wk_call_shape(c, 6, 4, (int64_t[]){b, h, keys->shape[2], dv}));
+    WK_TRY(wk_call_shape(c, 7, 2, (int64_t[]){b, t}));
+    wk_call_out_like(c, 1, keys);
+    wk_call_out_like(c, 2, c->in[6]);
+    return WK_OK;
+}
+
 /* ---- the table ---- */
 
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
@@ -85,6 +104,36 @@ SAMPLES(rope_qk_errors, "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] ! k",
         "q=T[2,4,5,8] cos=T[5,4] sin=T[5,3] k=T[2,2,5,8] ! sin",
         "q=T[2,4,5,8] cos=T[5,4] sin=T[5,4] k=T[2,2,5,8] layout=cube ! layout");
 
+#define CACHE_SAMPLE(b, t, hq, hk, d, r, places) \
+    "q=T[" #b "," #t "," #hq "," #d "] cos=T[" #b ",9," #r "] sin=T[" #b ",9," #r "] k=T[" #b "," #t "," #hk \
+    "," #d "] v=T[" #b "," #t "," #hk "," #d "] keys=T[" #b "," #hk "," #places "," #d "] values=T[" #b \
+    "," #hk "," #places "," #d "] "
+SAMPLES(rope_cache_samples, CACHE_SAMPLE(2, 1, 4, 2, 8, 4, 5) "place=u32[2,1]:0..5",
+        CACHE_SAMPLE(3, 1, 5, 5, 64, 32, 7) "place=i64[3,1]:0..7",
+        CACHE_SAMPLE(1, 1, 9, 3, 6, 3, 4) "place=i32[1,1]:3,",
+        CACHE_SAMPLE(2, 1, 2, 1, 10, 3, 4) "place=u8[2,1]:1,255",
+        CACHE_SAMPLE(2, 3, 4, 2, 8, 4, 6) "place=u32[2,3]:4,1,2,0,5,3",
+        "q=T[1,1,2,8] cos=T[3,4] sin=T[3,4] k=T[1,1,2,8] v=T[1,1,2,5] keys=T[1,2,3,8] values=T[1,2,3,5] "
+        "place=u32[1,1]:2,",
+        CACHE_SAMPLE(0, 1, 2, 1, 8, 4, 3) "place=u32[0,1]:0..3",
+        CACHE_SAMPLE(2, 1, 2, 0, 8, 4, 3) "place=u32[2,1]:0..3");
+SAMPLES(
+    rope_cache_errors,
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,2,8] keys=T[2,2,5,8] values=T[2,2,5,8] ! place",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,3,8] keys=T[2,2,5,8] values=T[2,2,5,8] "
+    "place=u32[2,1]:0..5 ! v",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,6] v=T[2,1,2,8] keys=T[2,2,5,8] values=T[2,2,5,8] "
+    "place=u32[2,1]:0..5 ! k",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,2,8] keys=T[2,3,5,8] values=T[2,2,5,8] "
+    "place=u32[2,1]:0..5 ! keys",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,2,8] keys=T[2,2,5,8] values=T[2,2,4,8] "
+    "place=u32[2,1]:0..4 ! values",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,2,8] keys=T[2,2,5,8] values=T[2,2,5,8] "
+    "place=u32[2]:0..5 ! place",
+    "q=T[2,1,4,8] cos=T[5,4] sin=T[5,4] k=T[2,1,2,8] v=T[2,1,2,8] keys=T[2,2,5,8] values=T[2,2,5,8] "
+    "place=f32[2,1]:0..5 ! place",
+    CACHE_SAMPLE(2, 1, 4, 2, 8, 4, 5) "place=u32[2,1]:0,5 ! got");
+
 enum {
     OP_rope,
     OP_rope_backward,
@@ -92,7 +141,8 @@ enum {
     OP_rope_i_backward,
     OP_rope_thd,
     OP_rope_thd_backward,
-    OP_rope_qk
+    OP_rope_qk,
+    OP_rope_cache
 };
 
 #define ROPE(name_, samples_, infer_, summary_) \
@@ -127,6 +177,21 @@ wk_op wk_ops_rope[] = {
                     .infer = infer_rope_qk,
                     .samples = rope_qk_samples,
                     .errors = rope_qk_errors},
+    [OP_rope_cache] = {.name = "rope_cache",
+                       .summary = "rope_thd of queries and keys, the keys and v to places of a cache",
+                       .dtypes = WK_FLOATS,
+                       .in = {{"q", 0, 0},
+                              {"cos", 0, 0},
+                              {"sin", 0, 0},
+                              {"k", 0, 0},
+                              {"v", 0, 0},
+                              {"keys", WK_UPDATE, 0},
+                              {"values", WK_UPDATE, 0},
+                              {"place", 0, WK_IDS}},
+                       .out = {{"q", 0, 0}, {"keys", 0, 0}, {"values", 0, 0}},
+                       .infer = infer_rope_cache,
+                       .samples = rope_cache_samples,
+                       .errors = rope_cache_errors},
     {0},
 };
 
@@ -153,4 +218,12 @@ wk_status wk_rope_qk(const wk_tensor *q, const wk_tensor *k, const wk_tensor *co
                        q_turned ? "k_turned" : "q_turned");
     return wk_call_run_into(&(wk_call){.op = &wk_ops_rope[OP_rope_qk], .params = &p, .in = {q, cos, sin, k}},
                             (wk_tensor * *[]){q_turned, k_turned}, 2);
+}
+
+wk_tensor *wk_rope_cache(const wk_tensor *q, const wk_tensor *k, const wk_tensor *v, const wk_tensor *cos,
+                         const wk_tensor *sin, wk_tensor *keys, wk_tensor *values, const wk_tensor *place)
+{
+    return wk_call_run1(&(wk_call){.op = &wk_ops_rope[OP_rope_cache],
+                                   .in = {q, cos, sin, k, v, keys, values, place},
+                                   .out = {NULL, keys, values}});
 }

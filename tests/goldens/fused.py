@@ -125,6 +125,19 @@ op("add_layer_norm", add_cases(" bias=T[5]"))(
 op("add_rms_norm", add_cases(""))(add_norm(lambda s, i, eps: F.rms_norm(s, s.shape[-1:], i.weight, eps)))
 
 
+@op("rms_norm_linear", [
+    "x=T[3,5] residual=T[3,5] norm=T[5] weight=T[4,5]:-1..1 bias=T[4]", "x=T[1,16] norm=T[16] weight=T[3,16]:-1..1 eps=0.01",
+    "x=T[1,8] residual=T[1,8] norm=T[8] weight=T[6,8]:-0.25..0.25 bias=T[6]:-0.5..0.5 gated=1",
+    "x=T[2,2,4] norm=T[4] weight=T[4,4]:-0.25..0.25 gated=1"])
+def rms_norm_linear(i, p):
+    total = plus(i.x, i.residual)
+    y = F.linear(F.rms_norm(total, total.shape[-1:], i.norm, 1e-5 if p.eps is None else p.eps), i.weight, i.bias)
+    if p.gated:
+        gate, up = y.chunk(2, -1)
+        y = F.silu(gate) * up
+    return {"y": y, "sum": total}
+
+
 def add_backward(centred):
     def ref(i, p):
         s, weight = i.sum.clone().requires_grad_(), i.weight
@@ -153,6 +166,21 @@ op("add_rms_norm_backward", BACKWARD)(add_backward(False))
 def rope_qk(i, p):
     pairs = "neighbours" if p.layout == "interleaved" else "halves"
     return {name: turn(i[name], i, pairs, 1 if p.layout == "thd" else 2) for name in ("q", "k")}
+
+
+@op("rope_cache", [
+    "q=T[2,1,3,8] k=T[2,1,2,8] v=T[2,1,2,8] cos=T[2,1,4] sin=T[2,1,4] keys=T[2,2,5,8] values=T[2,2,5,8] place=u32[2,1]:{4,0}",
+    "q=T[1,2,2,6] k=T[1,2,1,6] v=T[1,2,1,4] cos=T[3,2] sin=T[3,2] keys=T[1,1,4,6] values=T[1,1,4,4] place=i64[1,2]:{3,1}",
+    "q=T[2,1,1,4] k=T[2,1,1,4] v=T[2,1,1,4] cos=T[1,2] sin=T[1,2] keys=T[2,1,3,4] values=T[2,1,3,4] place=u8[2,1]:{255,2}"])
+def rope_cache(i, p):
+    keys, values, k = i["keys"].clone(), i["values"].clone(), turn(i.k, i, "halves", 1)
+    pad = int(limits(i.dtypes["place"]).max)
+    for b in range(i.q.shape[0]):
+        for t in range(i.q.shape[1]):
+            if int(i.place[b, t]) != pad:
+                keys[b, :, int(i.place[b, t])] = k[b, t]
+                values[b, :, int(i.place[b, t])] = i.v[b, t]
+    return {"q": turn(i.q, i, "halves", 1), "keys": keys, "values": values}
 
 
 @op("softmax_cross_entropy", ["x=T[4,5] target=i64[4]:0..5", "x=T[3,4] target=u8[3]:{3,0,255} reduction=none",

@@ -59,6 +59,7 @@ typedef struct {
     /* Splits of the keys (grid z): parts of every row, put together afterwards. */
     i32 splits, split_keys;
     void *part_y, *part_top, *part_sum; /* [splits, rows, dv], [splits, rows] */
+    u32 *counters;                      /* of units whose last block puts the parts together; or NULL */
     i64 rows;
 } attn_args;
 

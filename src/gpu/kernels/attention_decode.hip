@@ -232,6 +232,30 @@ DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D,
     }
 }
 
+/* The parts of a unit's rows put together. */
+template <class T, int D, int WAVES> DEVICE void decode_join(const attn_args &a, const unit &u)
+{
+    const f32 *tops = (const f32 *)a.part_top, *sums = (const f32 *)a.part_sum;
+    for (u32 e = thread_id(); e < u.rows * D; e += WAVES * WAVE) {
+        u32 row = e / D, c = e % D, head = row / u.s, i = row - head * u.s;
+        i64 at = query_of(a, u, row).index;
+        f32 top = -infinity<f32>(), sum = 0, all = 0;
+        for (int s = 0; s < a.splits; s++)
+            top = max_nan(top, tops[s * a.rows + at]);
+        f32 base = top == -infinity<f32>() ? 0 : top;
+        for (int s = 0; s < a.splits; s++) {
+            f32 fix = m_exp(tops[s * a.rows + at] - base);
+            sum += sums[s * a.rows + at] * fix;
+            all += c < (u32)a.dv ? ((const f32 *)a.part_y)[(s * a.rows + at) * a.dv + c] * fix : 0;
+        }
+        T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
+        if (c < (u32)a.dv)
+            y[c] = put<T>(sum == 0 ? 0 : all / sum);
+        if (c == 0 && a.lse)
+            ((f32 *)a.lse)[at] = sum == 0 ? -infinity<f32>() : top + m_log(sum);
+    }
+}
+
 template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void decode_unit(const attn_args &a, const unit &u)
 {
     typedef decode_room<D, WAVES> room_t;
@@ -296,5 +320,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
         unit u;
         find_unit(a, id, &u);
         decode_unit<T, D, ROWS, WAVES, PLAIN, PARTS>(a, u);
+        if (a.counters && last_of(a.counters + id, (u32)a.splits))
+            decode_join<T, D, WAVES>(a, u);
     }
 }

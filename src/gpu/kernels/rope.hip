@@ -1,6 +1,7 @@
 /* rope.hip: rotary embedding. A thread turns VEC pairs of the same position in some heads, for which it reads the
  * angles once. */
 #include "device.h"
+#include "ids.h"
 #include "rope.h"
 
 /* y1 = x1 cos - x2 sin, y2 = x1 sin + x2 cos. a and b hold the first and the second of VEC pairs; INTERLEAVED: they are
@@ -42,6 +43,19 @@ DEVICE void turn_heads(int r, const T *x, i64 x_h, T *y, i64 y_h, int heads, int
     }
 }
 
+/* Whose heads a thread has. */
+enum { OF_Q, OF_K, OF_V };
+template <class V> DEVICE V of(int which, V q, V k, V v) { return which == OF_Q ? q : which == OF_K ? k : v; }
+
+/* Values of as many heads, which are not turned. */
+template <class T, int VEC> DEVICE void copy_heads(const rope_args &a, const T *x, T *y, int heads, int i)
+{
+    for (int k = 0; k < heads; k++) {
+        store<VEC>(y + k * a.v_y_h + i, load<VEC>(x + k * a.v_h + i));
+        store<VEC>(y + k * a.v_y_h + i + a.r, load<VEC>(x + k * a.v_h + i + a.r));
+    }
+}
+
 template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a)
 {
     typedef acc<T> R;
@@ -51,14 +65,23 @@ template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a
         i64 rest2 = rest < (i64)1 << 31 ? (i64)divide((u32)rest, a.by_t) : rest / a.t;
         i64 t = rest - rest2 * a.t;
         i64 b = rest2 < (i64)1 << 31 ? (i64)divide((u32)rest2, a.by_turns) : rest2 / a.turns;
-        int turn = (int)(rest2 - b * a.turns);
-        bool keys = turn >= a.k_turn;
-        int h = (turn - (keys ? a.k_turn : 0)) * WK_ROPE_HEADS;
-        i64 x_h = keys ? a.k_h : a.x_h, y_h = keys ? a.k_y_h : a.y_h;
-        const T *x = keys ? (const T *)a.k + b * a.k_b + t * a.k_t : (const T *)a.x + b * a.x_b + t * a.x_t;
-        T *y = keys ? (T *)a.k_y + b * a.k_y_b + t * a.k_y_t : (T *)a.y + b * a.y_b + t * a.y_t;
-        x += h * x_h;
-        y += h * y_h;
+        int turn = (int)(rest2 - b * a.turns), which = turn < a.k_turn ? OF_Q : turn < a.v_turn ? OF_K : OF_V;
+        int h = (turn - of(which, 0, a.k_turn, a.v_turn)) * WK_ROPE_HEADS;
+        i64 x_h = of(which, a.x_h, a.k_h, a.v_h), y_h = of(which, a.y_h, a.k_y_h, a.v_y_h), to = t;
+        if (a.place && which != OF_Q) {
+            to = load_id(a.place, a.id_bytes, b);
+            if (!id_leads(to, a.id_bytes, a.limit, a.report))
+                continue;
+        }
+        const T *x = (const T *)of(which, a.x, a.k, a.v) + b * of(which, a.x_b, a.k_b, a.v_b) +
+                     t * of(which, a.x_t, a.k_t, (i64)0) + h * x_h;
+        T *y = (T *)of(which, a.y, a.k_y, a.v_y) + b * of(which, a.y_b, a.k_y_b, a.v_y_b) +
+               to * of(which, a.y_t, a.k_y_t, a.v_y_t) + h * y_h;
+        int heads = lesser(of(which, a.h, a.k_heads, a.k_heads) - h, (i32)WK_ROPE_HEADS);
+        if (which == OF_V) {
+            copy_heads<T, VEC>(a, x, y, heads, i);
+            continue;
+        }
         R c[VEC], s[VEC];
         if (i < a.r) {
             pack<T, VEC> cs = load<VEC>((const T *)a.cos + b * a.cos_b + t * a.cos_t + i);
@@ -68,9 +91,6 @@ template <class T, int VEC, int INTERLEAVED> DEVICE void rope(const rope_args &a
                 c[e] = get(cs.v[e]);
                 s[e] = (R)a.sign * get(sn.v[e]);
             }
-        }
-        int heads = lesser((keys ? a.k_heads : a.h) - h, (i32)WK_ROPE_HEADS);
-        if (i < a.r) {
             turn_heads<T, VEC, INTERLEAVED>(a.r, x, x_h, y, y_h, heads, i, c, s);
             continue;
         }
