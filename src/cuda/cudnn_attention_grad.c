@@ -122,6 +122,8 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return why;
     if (!c->out[0] || !c->out[1] || !c->out[2])
         return "cuDNN makes all three gradients";
+    if (c->dtype == WK_F16)
+        return "cuDNN rounds the scores' gradients to f16, of which most are subnormal";
     if (c->in[0]->shape[3] > 128 || c->in[2]->shape[3] > 128)
         return "cuDNN takes widths up to 128";
     if (wk_cudnn.cudnnGetVersion() < SUMS_ITSELF)

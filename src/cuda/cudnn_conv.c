@@ -235,14 +235,13 @@ static void turn(work *w)
     w->turned = true;
 }
 
-/* A product over pixels and a convolution of each channel by itself need no other order, and for the weights cuDNN is as
- * fast at bringing its two maps into one. The tensor cores take channels by eights, and fours. In f32 cuDNN has transforms for the image, and is faster without them at the map. */
+/* A product over pixels and a convolution of each channel by itself need no other order. The tensor cores take channels
+ * by eights, and fours. In f32 cuDNN has transforms for the image, and is faster without them at the map. */
 static void choose_order(work *w, uint64_t variant, bool may_turn)
 {
     const wk_conv_geometry *g = &w->g;
     bool pays = !w->fast && transforms_pay(w);
-    bool whole = is_product(g) || each_channel_alone(g) || w->way == WK_CONV_TO_WEIGHT;
-    int order = wk_bytes(w->dtype) == 2 && !whole ? LAST : PLAIN;
+    int order = wk_bytes(w->dtype) == 2 && !is_product(g) && !each_channel_alone(g) ? LAST : PLAIN;
     if (may_turn && !w->fast && can_turn(w) && w->way == (pays ? WK_CONV_TO_MAP : WK_CONV_TO_IMAGE))
         order = TURNED;
     w->fft = pays ? WK_CUDNN_FFT_FIRST : WK_CUDNN_FFT_NONE;
