@@ -79,7 +79,10 @@ template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
     u32 w[KEEP][4];
     u32 steps; /* packs of the line */
 
-    MEMBER u32 index(int k) const { return (k * BLOCKS + block_id() % BLOCKS) * THREADS + thread_id() % THREADS; }
+    MEMBER u32 index(int k) const
+    {
+        return (k * BLOCKS + block_id() % BLOCKS) * THREADS + thread_id() % THREADS;
+    }
     /* `none` stands where the line has ended. */
     MEMBER void fetch(const T *line, T none)
     {
@@ -142,7 +145,8 @@ template <int N, class A> DEVICE sum_exp<A> merge_sums(const A (*parts)[2])
 /* The same of a line fetched with smallest numbers behind its end; top is 0, where the sum is not to be shifted. all: see
  * cluster_exchange. */
 template <class T, int KEEP, int THREADS, int BLOCKS>
-DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted, f32 (*all)[2], bool first)
+DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted, f32 (*all)[2],
+                                 bool first)
 {
     const int waves = THREADS / WAVE, VEC = line.VEC;
     SHARED f32 room[waves][2];

@@ -67,6 +67,6 @@ enum { WK_LINE_THREADS = 512, WK_LINE_IDS = 4096 /* that a block has in hand at 
 enum { WK_LINE_SLOTS = 4, WK_LINE_LIST = 256 };
 /* Shared memory of a block that adds to a line of `size` sums: to sort values, or for slots too. */
 #define WK_LINE_ROOM(size, bytes, slotted) \
-    ((size) * 4 + ((slotted) ? (size) * WK_LINE_SLOTS : WK_LINE_IDS) * (bytes) + WK_LINE_IDS + 512)
+    ((size)*4 + ((slotted) ? (size)*WK_LINE_SLOTS : WK_LINE_IDS) * (bytes) + WK_LINE_IDS + 512)
 
 #endif

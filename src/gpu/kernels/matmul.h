@@ -36,7 +36,7 @@ typedef struct {
     i32 splits;
     i32 act;
     i32 batch, batch_rank;
-    i32 vec;         /* thin: both operands are read 16 bytes at a time */
+    i32 vec; /* thin: both operands are read 16 bytes at a time */
     wk_divisor batch_size[WK_DIMS], row_tiles;
     i64 tiles;
 } matmul_args;
