@@ -2,6 +2,7 @@
 #ifndef WK_TESTS_CUDNN_PLANS_H
 #define WK_TESTS_CUDNN_PLANS_H
 
+#include <dlfcn.h>
 #include "test.h"
 
 enum {
@@ -37,6 +38,15 @@ static cudnnStatus_t set_for_device(cudnnBackendDescriptor_t d, cudnnBackendAttr
             ? really_set(d, ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &device)
             : CUDNN_STATUS_SUCCESS;
     return status == CUDNN_STATUS_SUCCESS ? really_set(d, name, type, n, values) : status;
+}
+
+/* cuDNN makes kernels for graphs of several ops with the help of CUDA's driver. */
+static bool has_driver(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_LAZY);
+    if (driver)
+        dlclose(driver);
+    return driver != NULL;
 }
 
 static bool open_device(void)
