@@ -134,7 +134,8 @@ static bool packed_results(const plan *p)
 static void plan_columns(plan *p)
 {
     reduce_args *a = &p->a;
-    p->vec = vector_width(p, &p->kept, &p->reduced);
+    /* With two columns of f64 the exponentials of softmax take more scalar registers than AMD's units have. */
+    p->vec = p->x->dtype == WK_F64 ? 1 : vector_width(p, &p->kept, &p->reduced);
     a->n = p->n;
     a->width = wk_gpu_walk_inner(&p->kept);
     a->packed_y = packed_results(p);
