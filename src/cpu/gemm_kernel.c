@@ -41,12 +41,12 @@ static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64);
 static const gemm_kernel kernel_bf16 = KERNEL(bf16, 2, WK_DTYPE_COUNT);
 #endif
 
-static inline bool takes_pairs(const wk_gemm_args *g)
+#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+static bool takes_pairs(const wk_gemm_args *g)
 {
     return g->a.dtype == WK_BF16 && (!g->pack_b || g->pack_b_pairs);
 }
 
-#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
 /* Products that would leave most of a tile empty are none for AMX. */
 static bool takes_tiles(const wk_gemm_args *g)
 {
