@@ -7,6 +7,7 @@
 #include "vmath.h"
 
 #define REAL float
+#define ELEMENT float
 #define REAL_COMPUTE WK_COMPUTE_F32
 #define FN(name) name##_f32
 #define R_ABS fabsf

@@ -3,6 +3,7 @@
 #include "vmath_f64.h"
 
 #define REAL double
+#define ELEMENT double
 #define REAL_COMPUTE WK_COMPUTE_F64
 #define FN(name) name##_f64
 #define R_ABS fabs

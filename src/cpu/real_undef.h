@@ -1,5 +1,7 @@
-/* real_undef.h: takes back what real_f32.h or real_f64.h defined. No include guard: it is used again and again. */
+/* real_undef.h: takes back what real_f32.h, real_bf16.h or real_f64.h defined. No include guard: it is used again and again. */
 #undef REAL
+#undef ELEMENT
+#undef ELEMENT_BF16
 #undef REAL_COMPUTE
 #undef FN
 #undef R_ABS
