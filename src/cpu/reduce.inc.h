@@ -220,6 +220,12 @@ static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
             acc += (ACC)row_sum_bf16(base + i * 2, n);
             continue;
         }
+        if (p->extreme) {
+            int64_t at = i + find_extreme(p, base + i * p->bytes, n);
+            WK_ISA(wk_block_load)(p->dtype, base + at * p->bytes, 1, buf, 1);
+            FN(merge)(r->fold, &acc, &place, p->of_abs ? T_ABS(buf[0]) : buf[0], at);
+            continue;
+        }
         const T *xs = WK_ISA(wk_walk_fetch)(&p->reduced, p->dtype, base, T_COMPUTE, i, n, buf);
         T value = r->fold->row(xs, n, c);
         if (!r->place)
