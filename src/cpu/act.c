@@ -3,6 +3,7 @@
 #include "core/families.h"
 #include "wick/ops.h"
 #include "activation.h"
+#include "lanes.h"
 #include "map.h"
 
 /* What bias_act does with a block. */
@@ -25,8 +26,8 @@ static wk_activation_ctx act_of(const wk_call *c)
 
 /* ---- on blocks ---- */
 
-static inline float silu_mul_of(float gate, float up) { return wk_siluf(gate) * up; }
-WK_DIRECT_BF16(silu_mul_bf16, silu_mul_of)
+static inline wk_lanes silu_mul_lanes(wk_lanes gate, wk_lanes up) { return wk_lanes_silu(gate) * up; }
+WK_LANES_BINARY(silu_mul_bf16, silu_mul_lanes, wk_words_of)
 
 static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_block_fn wide)
 {

@@ -20,7 +20,7 @@ static const void *fetch(const plan *p, int k, int64_t line, void *buf)
 {
     const wk_tensor *t = p->l.in[k];
     if (p->l.as_is)
-        return WK_ISA(wk_walk_elements)(&p->walk[k], wk_bytes(t->dtype), wk_ptr(t), line * p->n, p->n, buf);
+        return WK_ISA(wk_walk_gather)(&p->walk[k], wk_bytes(t->dtype), wk_ptr(t), line * p->n, p->n, buf);
     return WK_ISA(wk_walk_fetch)(&p->walk[k], t->dtype, wk_ptr(t), p->l.in_compute[k], line * p->n, p->n,
                                  buf);
 }

@@ -1,6 +1,7 @@
 /* map.c: the one strided elementwise loop. */
 #include "core/pool.h"
 #include "block.h"
+#include "lanes.h"
 #include "map.h"
 #include "stream.h"
 #include "walk.h"
@@ -72,33 +73,34 @@ static void run_task(void *ctx, int64_t task)
     }
 }
 
-/* The same for packed bf16, which m->direct takes as it is. */
+/* The same for bf16, which m->direct takes as it is. */
 static void run_direct_task(void *ctx, int64_t task)
 {
     const plan *p = ctx;
     const wk_map *m = p->m;
-    uint16_t buf[WK_BLOCK], *y = wk_ptr(m->out);
+    uint16_t in_buf[WK_MAP_INPUTS][WK_BLOCK], out_buf[WK_BLOCK], *y = wk_ptr(m->out);
+    bool straight = !p->stream || (WK_WORDS_STREAM && (uintptr_t)y % WK_LINE == 0);
     int64_t begin = task * TASK_BLOCKS * WK_BLOCK, end = begin + TASK_BLOCKS * WK_BLOCK;
     for (int64_t i = begin; i < end && i < p->count; i += WK_BLOCK) {
         int64_t n = p->count - i < WK_BLOCK ? p->count - i : WK_BLOCK;
-        const void *in[WK_MAP_INPUTS];
-        for (int k = 0; k < m->n_in; k++)
-            in[k] = (const uint16_t *)wk_ptr(m->in[k]) + i;
-        m->direct(p->stream ? buf : y + i, in, n, m->params);
-        for (int k = 0; k < m->n_in && p->stream; k++)
-            wk_walk_prefetch(&p->walk[k], WK_BF16, wk_ptr(m->in[k]), i + n, n);
-        if (p->stream)
-            WK_ISA(wk_block_copy)(buf, y + i, (size_t)n * sizeof *buf, true);
+        const uint16_t *in[WK_MAP_INPUTS];
+        for (int k = 0; k < m->n_in; k++) {
+            const void *x = wk_ptr(m->in[k]);
+            in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], sizeof **in, x, i, n, in_buf[k]);
+            if (p->stream)
+                wk_walk_prefetch(&p->walk[k], WK_BF16, x, i + n, n);
+        }
+        m->direct(straight ? y + i : out_buf, in, n, p->stream && straight);
+        if (!straight)
+            WK_ISA(wk_block_copy)(out_buf, y + i, (size_t)n * sizeof *out_buf, true);
     }
 }
 
-static bool is_direct(const plan *p)
+static bool is_direct(const wk_map *m)
 {
-    bool direct = p->m->direct && p->m->out->dtype == WK_BF16;
-    for (int k = 0; k < p->m->n_in; k++) {
-        const wk_walk *w = &p->walk[k];
-        direct = direct && p->m->in[k]->dtype == WK_BF16 && w->rank == 1 && w->strides[0] == 1;
-    }
+    bool direct = m->direct && m->out->dtype == WK_BF16;
+    for (int k = 0; k < m->n_in; k++)
+        direct = direct && m->in[k]->dtype == WK_BF16;
     return direct;
 }
 
@@ -145,6 +147,6 @@ wk_status WK_ISA(wk_map_run)(const wk_map *given)
     }
     p.stream = p.count * (int64_t)wk_bytes(m->out->dtype) >= WK_STREAM_BYTES;
     int64_t task = TASK_BLOCKS * WK_BLOCK;
-    wk_parallel_for((p.count + task - 1) / task, is_direct(&p) ? run_direct_task : run_task, &p);
+    wk_parallel_for((p.count + task - 1) / task, is_direct(m) ? run_direct_task : run_task, &p);
     return WK_OK;
 }

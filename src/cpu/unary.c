@@ -2,6 +2,7 @@
 #include "ops/unary.h"
 #include "core/families.h"
 #include "activation.h"
+#include "lanes.h"
 #include "map.h"
 
 typedef wk_numbers numbers;
@@ -11,30 +12,12 @@ typedef wk_numbers numbers;
 #include "real_f64.h"
 #include "unary.inc.h"
 
-/* Packed bf16 as it is, for what models have most of. Two in a word at a time: its halves are floats but for a shift
- * and a mask, so that nothing is widened or packed. */
-#define DIRECT(name, function) \
-    static void name##_bf16(void *out, const void *const *in, int64_t n, const void *params) \
-    { \
-        const uint16_t *xs = in[0]; \
-        uint16_t *ys = out; \
-        (void)params; \
-        WK_INDEPENDENT for (int64_t i = 0; i < n / 2; i++) \
-        { \
-            uint32_t x, y; \
-            memcpy(&x, xs + 2 * i, 4); \
-            float low = function(wk_bits_float(x << 16)), high = function(wk_bits_float(x & 0xFFFF0000)); \
-            y = wk_bf16_pair(low, high); \
-            memcpy(ys + 2 * i, &y, 4); \
-        } \
-        if (n % 2) \
-            ys[n - 1] = wk_f32_to_bf16(function(wk_bf16_to_f32(xs[n - 1]))); \
-    }
-DIRECT(exp, wk_expf)
-DIRECT(gelu, gelu_of_f32)
-DIRECT(relu, relu_of_f32)
-DIRECT(silu, wk_siluf)
-#undef DIRECT
+/* Packed bf16 as it is, for what models have most of. */
+static inline wk_lanes relu_lanes(wk_lanes x) { return wk_lanes_at_least(x, 0); }
+WK_LANES_UNARY(exp_bf16, wk_lanes_exp, wk_words_near)
+WK_LANES_UNARY(gelu_bf16, wk_lanes_gelu, wk_words_near)
+WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of)
+WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near)
 
 /* The ones integers have. Sums and products are taken without a sign, where wrapping is defined. */
 #define INTEGER(name, formula) \
@@ -60,7 +43,8 @@ INTEGER(affine, (int64_t)((uint64_t)x *(uint64_t)a + (uint64_t)b))
 
 /* A formula for each compute type (NULL where the op takes none such). */
 typedef struct {
-    wk_block_fn fn[3], direct; /* direct: on bf16 */
+    wk_block_fn fn[3];
+    wk_lanes_fn direct;
 } unary_row;
 
 static wk_status run_map(wk_call *c)

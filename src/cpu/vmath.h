@@ -130,8 +130,8 @@ static inline float wk_within(float x, float lo, float hi)
     return c < lo ? lo : c;
 }
 
-/* Of wk_expf, of wk_exp_termf, of wk_exp2_termf. */
-extern const float WK_ISA(wk_exp_bounds)[6];
+/* Of wk_expf, of wk_exp_termf, of wk_exp2_termf, of wk_lanes_exp2. */
+extern const float WK_ISA(wk_exp_bounds)[8];
 
 static inline float wk_expf(float x)
 {

@@ -32,8 +32,8 @@ const void *WK_ISA(wk_walk_fetch)(const wk_walk *w, wk_dtype dtype, const void *
     return fetch(w, dtype, wk_bytes(dtype), base, false, compute, i, n, buf);
 }
 
-const void *WK_ISA(wk_walk_elements)(const wk_walk *w, size_t bytes, const void *base, int64_t i, int64_t n,
-                                     void *buf)
+const void *WK_ISA(wk_walk_gather)(const wk_walk *w, size_t bytes, const void *base, int64_t i, int64_t n,
+                                   void *buf)
 {
     return fetch(w, 0, bytes, base, true, 0, i, n, buf);
 }

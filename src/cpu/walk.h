@@ -31,9 +31,9 @@ static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner
 const void *WK_ISA(wk_walk_fetch)(const wk_walk *w, wk_dtype dtype, const void *base, wk_compute compute,
                                   int64_t i, int64_t n, void *buf);
 
-/* The same in their own dtype, of so many bytes. */
-const void *WK_ISA(wk_walk_elements)(const wk_walk *w, size_t bytes, const void *base, int64_t i, int64_t n,
-                                     void *buf);
+/* The same as they are, whatever they are: elements of so many bytes. */
+const void *WK_ISA(wk_walk_gather)(const wk_walk *w, size_t bytes, const void *base, int64_t i, int64_t n,
+                                   void *buf);
 
 /* Asks for elements [i, i + n) to be on their way while something else is being done. Only for packed walks, where
  * that is a plain stretch of memory. */
