@@ -87,7 +87,7 @@ static wk_status run_trailing(const wk_lines *l)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
     p.stream = written >= WK_STREAM_BYTES;
     p.ahead = read >= AHEAD_BYTES;
-    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out + l->as_is) + 128;
+    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out + l->as_is) + 256;
     return WK_ISA(wk_bands_run)(p.count, TASK_ELEMENTS / p.n + 1, scratch, run_lines, &p);
 }
 

@@ -11,7 +11,7 @@
 enum { WK_LINE_TENSORS = 4 };
 
 /* in[k], out[k]: the line of each tensor, n values. out may be the same memory as an input's. Behind the outs of lines
- * that are handed over as they are comes scratch memory for n + 16 values of 8 bytes. */
+ * that are handed over as they are comes scratch memory for n + 32 values of 8 bytes. */
 typedef void (*wk_line_fn)(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx);
 
 typedef struct {

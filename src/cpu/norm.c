@@ -7,6 +7,7 @@
 #include "wick/ops.h"
 #include "activation.h"
 #include "block.h"
+#include "lanes.h"
 #include "lines.h"
 #include "norm.h"
 

@@ -4,6 +4,7 @@
 #include "ops/reduce.h"
 #include "core/families.h"
 #include "wick/softmax.h"
+#include "lanes.h"
 #include "lines.h"
 
 #include "real_f32.h"
@@ -13,9 +14,17 @@
 #include "line.inc.h"
 #include "softmax.inc.h"
 
-/* ---- a line of bf16 as it lies ----
- *
- * Each word of n holds two values, which are floats but for a shift and a mask. */
+/* ---- a line of bf16 as it lies, in words of two ---- */
+
+#if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
+#define SUMS_A_B
+static inline float lanes_total(wk_lanes v) { return _mm512_reduce_add_ps(v); }
+#else
+#define SUMS_A_B _Pragma("omp simd reduction(+ : a, b)")
+static inline float lanes_total(wk_lanes v) { return v; }
+#endif
+
+enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float) };
 
 static inline uint32_t word_at(const uint16_t *x, int64_t i)
 {
@@ -24,7 +33,6 @@ static inline uint32_t word_at(const uint16_t *x, int64_t i)
     return w;
 }
 
-static inline void put_word(uint16_t *y, int64_t i, uint32_t w) { memcpy(y + 2 * i, &w, sizeof w); }
 static inline float low_of(uint32_t w) { return wk_bits_float(w << 16); }
 static inline float high_of(uint32_t w) { return wk_bits_float(w & 0xFFFF0000); }
 
@@ -41,61 +49,84 @@ static float words_top(const uint16_t *x, int64_t n)
     return low > high ? low : high;
 }
 
-/* exp(x - c) to `low` and `high`, and the sum. */
-static float words_exp(const uint16_t *x, float *restrict low, float *restrict high, int64_t n, float c)
+/* The sum of exp(x - c). */
+static float words_sum_exp(const uint16_t *x, int64_t n, float c)
 {
-    enum { BLOCK = 2048 };
     double total = 0;
-    for (int64_t at = 0; at < n; at += BLOCK) {
-        int64_t end = n - at < BLOCK ? n : at + BLOCK;
-        float a = 0, b = 0;
-#pragma omp simd reduction(+ : a, b)
-        for (int64_t i = at; i < end; i++) {
-            uint32_t w = word_at(x, i);
-            low[i] = wk_exp_termf(low_of(w) - c);
-            high[i] = wk_exp_termf(high_of(w) - c);
-            a += low[i];
-            b += high[i];
-        }
-        total += (double)(a + b);
+    for (int64_t at = 0; at < n; at += WORDS_BLOCK) {
+        int64_t end = n - at < WORDS_BLOCK ? n : at + WORDS_BLOCK;
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = at; i < end; i++)
+            sum += wk_exp_termf(low_of(word_at(x, i)) - c) + wk_exp_termf(high_of(word_at(x, i)) - c);
+        total += (double)sum;
     }
     return (float)total;
 }
 
+/* exp(x - c), good to 16 bits, to low and high, and the sum. n is a number of whole lanes. */
+static float words_exp(const uint16_t *x, float *restrict low, float *restrict high, int64_t n, float c)
+{
+    double total = 0;
+    for (int64_t at = 0; at < n; at += WORDS_BLOCK) {
+        int64_t end = n - at < WORDS_BLOCK ? n : at + WORDS_BLOCK;
+        wk_lanes a = {0}, b = {0};
+        SUMS_A_B for (int64_t i = at; i < end; i += LANES)
+        {
+            wk_words w = wk_words_load(x + 2 * i);
+            wk_lanes l = wk_lanes_exp(wk_words_low(w) - c), h = wk_lanes_exp(wk_words_high(w) - c);
+            memcpy(low + i, &l, sizeof l);
+            memcpy(high + i, &h, sizeof h);
+            a += l;
+            b += h;
+        }
+        total += (double)lanes_total(a + b);
+    }
+    return (float)total;
+}
+
+/* n is a number of whole lanes; y may be x. */
 static void softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
 {
-    float *restrict low = scratch, *restrict high = scratch + n;
+    float *low = scratch, *high = scratch + n;
     float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, n); /* a NaN gets into the sum */
-    float sum = words_exp(x, low, high, n, largest);
     if (mode == WK_SOFTMAX_LOG) {
-        float log_sum = wk_logf(sum);
-        WK_INDEPENDENT for (int64_t i = 0; i < n; i++)
+        float log_sum = wk_logf(words_sum_exp(x, n, largest));
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
         {
-            uint32_t w = word_at(x, i);
-            put_word(y, i, wk_bf16_pair(low_of(w) - largest - log_sum, high_of(w) - largest - log_sum));
+            wk_words w = wk_words_load(x + 2 * i);
+            w = wk_words_of(wk_words_low(w) - largest - log_sum, wk_words_high(w) - largest - log_sum);
+            wk_words_store(y + 2 * i, w, false);
         }
         return;
     }
-    float scale = 1 / sum;
-    for (int64_t i = 0; i < n; i++)
-        put_word(y, i, wk_bf16_pair(low[i] * scale, high[i] * scale));
+    float scale = 1 / words_exp(x, low, high, n, largest);
+    WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
+    {
+        wk_lanes l, h;
+        memcpy(&l, low + i, sizeof l);
+        memcpy(&h, high + i, sizeof h);
+        wk_words_store(y + 2 * i, wk_words_near(l * scale, h * scale), false);
+    }
 }
 
-/* An odd line gets a neighbour for its last value, which adds nothing. */
+/* A line that is no number of whole lanes is filled up with what adds nothing. */
 static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
 {
-    int64_t mode = *(const int64_t *)ctx, words = (n + 1) / 2;
+    const uint16_t minus_infinity = 0xFF80;
+    int64_t mode = *(const int64_t *)ctx, words = (n + WK_WORDS_BF16 - 1) / WK_WORDS_BF16 * LANES;
     float *scratch = out[1];
     (void)line;
-    if (n % 2 == 0) {
+    if (n == 2 * words) {
         softmax_words(in[0], out[0], words, mode, scratch);
         return;
     }
-    uint16_t *even = (uint16_t *)(scratch + 2 * words), minus_infinity = 0xFF80;
-    memcpy(even, in[0], (size_t)n * sizeof *even);
-    even[n] = minus_infinity;
-    softmax_words(even, even, words, mode, scratch);
-    memcpy(out[0], even, (size_t)n * sizeof *even);
+    uint16_t *whole = (uint16_t *)(scratch + 2 * words);
+    memcpy(whole, in[0], (size_t)n * sizeof *whole);
+    for (int64_t i = n; i < 2 * words; i++)
+        whole[i] = minus_infinity;
+    softmax_words(whole, whole, words, mode, scratch);
+    memcpy(out[0], whole, (size_t)n * sizeof *whole);
 }
 
 /* ---- the ops ---- */

@@ -28,11 +28,15 @@ static inline FN(two) FN(two_at)(const ELEMENT *x)
 /* As wk_bf16_pair: for what was made of bf16 alone. */
 static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 {
+#if WK_VEC_BYTES == WK_LINE
+    wk_words_store(y, wk_words_of((wk_lanes)v.a, (wk_lanes)v.b), false);
+#else
     FN(words) a = (FN(words))v.a, b = (FN(words))v.b;
     a += 0x7FFF + ((a >> 16) & 1);
     b += 0x7FFF + ((b >> 16) & 1);
     a = (a >> 16) | (b & 0xFFFF0000);
     memcpy(y, &a, sizeof a);
+#endif
 }
 
 static inline REAL FN(one_at)(const ELEMENT *x) { return wk_bf16_to_f32(*x); }
