@@ -18,9 +18,15 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
 #define SUMS_A_B
+#define LARGEST_A_B
+static inline wk_lanes lanes_larger(wk_lanes x, wk_lanes most) { return _mm512_max_ps(x, most); }
+static inline float lanes_top(wk_lanes v) { return _mm512_reduce_max_ps(v); }
 static inline float lanes_total(wk_lanes v) { return _mm512_reduce_add_ps(v); }
 #else
 #define SUMS_A_B _Pragma("omp simd reduction(+ : a, b)")
+#define LARGEST_A_B _Pragma("omp simd reduction(max : a, b)")
+static inline wk_lanes lanes_larger(wk_lanes x, wk_lanes most) { return x > most ? x : most; }
+static inline float lanes_top(wk_lanes v) { return v; }
 static inline float lanes_total(wk_lanes v) { return v; }
 #endif
 
@@ -36,17 +42,17 @@ static inline uint32_t word_at(const uint16_t *x, int64_t i)
 static inline float low_of(uint32_t w) { return wk_bits_float(w << 16); }
 static inline float high_of(uint32_t w) { return wk_bits_float(w & 0xFFFF0000); }
 
-/* The largest of those that are no NaN. */
+/* The largest of those that are no NaN. n is a number of whole lanes. */
 static float words_top(const uint16_t *x, int64_t n)
 {
-    float low = -INFINITY, high = -INFINITY;
-#pragma omp simd reduction(max : low, high)
-    for (int64_t i = 0; i < n; i++) {
-        float l = low_of(word_at(x, i)), h = high_of(word_at(x, i));
-        low = l > low ? l : low;
-        high = h > high ? h : high;
+    wk_lanes a = (wk_lanes){0} - INFINITY, b = a;
+    LARGEST_A_B for (int64_t i = 0; i < n; i += LANES)
+    {
+        wk_words w = wk_words_load(x + 2 * i);
+        a = lanes_larger(wk_words_low(w), a);
+        b = lanes_larger(wk_words_high(w), b);
     }
-    return low > high ? low : high;
+    return lanes_top(lanes_larger(a, b));
 }
 
 /* The sum of exp(x - c). */
