@@ -16,6 +16,7 @@ typedef struct {
     const wk_tensor *indices;
     bool max, exclude_pad, stream;
     bool pairs;             /* windows across as across_pairs takes them */
+    bool quads;             /* all windows are 2 by 2 elements that no other has, of the compute type */
     wk_pool_window inner;   /* the results across whose windows lie in the row whole */
     const int64_t *counted; /* of each result across: elements that count */
     int64_t rows;           /* of results, or of dx */
@@ -122,6 +123,12 @@ static wk_pool_window inner_windows(const wk_pool_dim *d)
     return w;
 }
 
+/* Whether all windows lie side by side, 2 wide, and in the tensor whole. */
+static bool halves(const wk_pool_dim *d)
+{
+    return d->kernel == 2 && d->stride == 2 && d->padding == 0 && 2 * d->out <= d->in;
+}
+
 static wk_status make_plan(wk_call *c, pool_plan *p, bool max)
 {
     const wk_pool_options *o = c->params;
@@ -142,6 +149,7 @@ static wk_status run_forward(wk_call *c, bool max)
     if (p.rows == 0)
         return WK_OK;
     p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
+    p.quads = halves(h) && halves(w) && wk_bytes(c->dtype) >= 4;
     p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
     return p.indices
