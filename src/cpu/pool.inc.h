@@ -161,7 +161,8 @@ static void FN(quad_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL *
 }
 
 /* Row oh of the results of a plane, of any windows. */
-static void FN(pool_any_row)(const pool_plan *p, const char *plane, int64_t oh, REAL *y, REAL *buf)
+static __attribute__((noinline)) void FN(pool_any_row)(const pool_plan *p, const char *plane, int64_t oh,
+                                                       REAL *y, REAL *buf)
 {
     const wk_pool_shape *s = &p->s;
     REAL *acc = buf, *row = acc + s->w.in + 2 * POOL_SLACK + 1, *spare = row + s->w.in;

@@ -15,8 +15,8 @@ typedef struct {
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
     int64_t block;         /* elements folded at a time: more where they need not pass through a buffer */
     bool bf16_sum;         /* packed bf16 to add up: needs no conversion */
-    bool extreme;          /* of packed floats: nor does this */
-    bool least, of_abs;    /* what the extreme is */
+    bool extreme;          /* with its place, */
+    bool least, of_abs;    /* of these */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
     int64_t bytes; /* of an element of x */
@@ -56,9 +56,9 @@ static float row_sum_bf16(const char *xs, int64_t n)
 #define FN(name) name##_64
 #include "extreme.inc.h"
 
-static int64_t find_extreme(const reduce_plan *p, const char *xs, int64_t n)
+static int64_t find_extreme(const reduce_plan *p, wk_dtype dtype, const void *xs, int64_t n)
 {
-    switch (p->dtype) {
+    switch (dtype) {
     case WK_F16: return find_extreme_16(p, xs, n, 0x7C00);
     case WK_BF16: return find_extreme_16(p, xs, n, 0x7F80);
     case WK_F32: return find_extreme_32(p, xs, n, 0x7F800000);
@@ -82,6 +82,7 @@ static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t
 #define T_ABS fabsf
 #define T_EXP wk_expf
 #define T_NAN(x) ((x) != (x))
+#define T_IS_FLOAT
 #define T_MIN (-INFINITY)
 #define T_MAX INFINITY
 #include "reduce.inc.h"
@@ -102,6 +103,7 @@ static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t
 #undef T_ABS
 #undef T_EXP
 #undef T_NAN
+#undef T_IS_FLOAT
 #undef T_MIN
 #undef T_MAX
 
@@ -169,12 +171,12 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
         return WK_OK;
     plan_cuts(&p);
     bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
-    bool extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
     p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
-    p.extreme = extreme && packed && wk_dtypes[x->dtype].is_float;
+    p.extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
     p.least = how == WK_R_MIN;
     p.of_abs = how == WK_R_AMAX;
-    bool as_it_lies = p.bf16_sum || p.extreme || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
+    bool as_it_lies = p.bf16_sum || (p.extreme && wk_dtypes[x->dtype].is_float) ||
+                      x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
     p.block = packed && as_it_lies ? 4 * BLOCK : BLOCK;
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);

@@ -14,7 +14,7 @@
 #include "line.inc.h"
 #include "softmax.inc.h"
 
-/* ---- a line of bf16 as it lies, in words of two ---- */
+/* ---- a line of bf16 as it lies, in words of two; not for logarithms, which want exponentials of all bits ---- */
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
 #define SUMS_A_B
@@ -32,16 +32,6 @@ static inline float lanes_total(wk_lanes v) { return v; }
 
 enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float) };
 
-static inline uint32_t word_at(const uint16_t *x, int64_t i)
-{
-    uint32_t w;
-    memcpy(&w, x + 2 * i, sizeof w);
-    return w;
-}
-
-static inline float low_of(uint32_t w) { return wk_bits_float(w << 16); }
-static inline float high_of(uint32_t w) { return wk_bits_float(w & 0xFFFF0000); }
-
 /* The largest of those that are no NaN. n is a number of whole lanes. */
 static float words_top(const uint16_t *x, int64_t n)
 {
@@ -53,21 +43,6 @@ static float words_top(const uint16_t *x, int64_t n)
         b = lanes_larger(wk_words_high(w), b);
     }
     return lanes_top(lanes_larger(a, b));
-}
-
-/* The sum of exp(x - c). */
-static float words_sum_exp(const uint16_t *x, int64_t n, float c)
-{
-    double total = 0;
-    for (int64_t at = 0; at < n; at += WORDS_BLOCK) {
-        int64_t end = n - at < WORDS_BLOCK ? n : at + WORDS_BLOCK;
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (int64_t i = at; i < end; i++)
-            sum += wk_exp_termf(low_of(word_at(x, i)) - c) + wk_exp_termf(high_of(word_at(x, i)) - c);
-        total += (double)sum;
-    }
-    return (float)total;
 }
 
 /* exp(x - c), good to 16 bits, to low and high, and the sum. n is a number of whole lanes. */
@@ -96,16 +71,6 @@ static void softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mod
 {
     float *low = scratch, *high = scratch + n;
     float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, n); /* a NaN gets into the sum */
-    if (mode == WK_SOFTMAX_LOG) {
-        float log_sum = wk_logf(words_sum_exp(x, n, largest));
-        WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
-        {
-            wk_words w = wk_words_load(x + 2 * i);
-            w = wk_words_of(wk_words_low(w) - largest - log_sum, wk_words_high(w) - largest - log_sum);
-            wk_words_store(y + 2 * i, w, false);
-        }
-        return;
-    }
     float scale = 1 / words_exp(x, low, high, n, largest);
     WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
     {
@@ -157,7 +122,10 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
 static wk_status run_softmax(wk_call *c)
 {
     switch (c->dtype) {
-    case WK_BF16: return run(c, softmax_bf16, 1, true);
+    case WK_BF16:
+        if (WK_PARAMS(c, wk_softmax_params)->mode != WK_SOFTMAX_LOG)
+            return run(c, softmax_bf16, 1, true);
+        return run(c, softmax_f32, 1, false);
     case WK_F64: return run(c, softmax_f64, 1, false);
     default: return run(c, softmax_f32, 1, false);
     }
