@@ -130,10 +130,10 @@ static inline wk_lanes wk_lanes_silu(wk_lanes x)
     return wk_lanes_over(x, 1.0f + wk_lanes_exp2(x * -0x1.715476p0f));
 }
 
-/* The tanh form; see gelu_of. */
+/* As wk_geluf. */
 static inline wk_lanes wk_lanes_gelu(wk_lanes x)
 {
-    wk_lanes u = x * (-2.3022081981443248891f - 0.1029432395800234874f * (x * x));
+    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
     return wk_lanes_over(x, 1.0f + wk_lanes_exp2(u));
 }
 

@@ -24,6 +24,7 @@
 #define R_TANH wk_tanhf
 #define R_SIGMOID wk_sigmoidf
 #define R_SILU wk_siluf
+#define R_GELU wk_geluf
 #define R_SOFTPLUS wk_softplusf
 #define R_ERF wk_erff
 #define R_SIN_BLOCK wk_sin_block

@@ -20,6 +20,7 @@
 #define R_TANH tanh
 #define R_SIGMOID wk_sigmoid_f64
 #define R_SILU wk_silu_f64
+#define R_GELU wk_gelu_f64
 #define R_SOFTPLUS wk_softplus_f64
 #define R_ERF erf
 #define R_SIN_BLOCK wk_sin_block_f64

@@ -17,6 +17,7 @@
 #undef R_TANH
 #undef R_SIGMOID
 #undef R_SILU
+#undef R_GELU
 #undef R_SOFTPLUS
 #undef R_ERF
 #undef R_SIN_BLOCK

@@ -188,6 +188,16 @@ static inline float wk_sigmoidf(float x)
 /* x sigmoid(x); 0 below -88.7, where it is under 2^-121. */
 static inline float wk_siluf(float x) { return x / (1.0f + wk_exp_termf(-x)); }
 
+/* x / 2 (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): one exponential, and exact in the left tail.
+ * The factors are those of -2 u log2(e). */
+#define WK_GELU_FIRST -2.3022081981443248891
+#define WK_GELU_THIRD -0.1029432395800234874
+static inline float wk_geluf(float x)
+{
+    const float first = (float)WK_GELU_FIRST, third = (float)WK_GELU_THIRD;
+    return x / (1.0f + wk_exp2_termf(x * (first + third * (x * x))));
+}
+
 static inline float wk_tanhf(float x)
 {
     float a = fabsf(x), z = a * a;
