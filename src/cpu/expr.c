@@ -39,6 +39,7 @@ typedef struct {
     int n_in;
     uint8_t in[3];
     bool joined; /* done by the step of the node that takes it, and has no values of its own */
+    bool took;   /* such a one */
 } node_step;
 
 typedef struct {
@@ -263,20 +264,19 @@ static bool takes_lanes(const plan *p)
     return takes;
 }
 
-/* A sum takes a product into its step, and a product a function of one operand, where nothing else takes it. */
+/* A sum takes a sum or a product into its step, and a product a function of one operand, where nothing else takes it. */
 static void join(plan *p, int i, const uint8_t *uses)
 {
     const wk_expr_node *node = &p->e->nodes[i];
     for (int k = 0; k < 2; k++) {
         int from = node->in[k], other = node->in[1 - k];
         node_step *s = &p->step[from];
-        bool product = s->fn == mul_step, function = s->fn && wk_expr_ops[p->e->nodes[from].op].tensors == 1;
-        bool fits = node->op == WK_EXPR_add ? product : node->op == WK_EXPR_mul && function;
-        if (fits && uses[from] == 1 && s->n_in < 3 && !s->joined &&
-            s->n_in == wk_expr_ops[p->e->nodes[from].op].tensors) {
+        if (!s->fn || s->took || uses[from] > 1)
+            continue;
+        if (node->op == (wk_expr_ops[p->e->nodes[from].op].tensors == 1 ? WK_EXPR_mul : WK_EXPR_add)) {
             p->step[i] = *s;
             p->step[i].in[p->step[i].n_in++] = (uint8_t)other;
-            s->joined = true;
+            p->step[i].took = s->joined = true;
             return;
         }
     }
