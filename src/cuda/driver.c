@@ -38,6 +38,7 @@ static int open_device(int ordinal, wk_gpu_facts *f, void **context)
     if (code == 0)
         code = wk_cu.cuDeviceTotalMem_v2(&f->memory, d);
     snprintf(f->arch, sizeof f->arch, "sm_%d%d", major, minor);
+    f->early = major >= 9;
     return code ? code : wk_cu.cuDevicePrimaryCtxRetain((CUcontext *)context, d);
 }
 
@@ -139,6 +140,25 @@ static int launch(void *function, const unsigned g[3], unsigned threads, unsigne
     return wk_cu.cuLaunchKernel(function, g[0], g[1], g[2], threads, 1, 1, shared, stream, args, NULL);
 }
 
+/* "Programmatic dependent launch": the kernel ahead need not be done, only have begun with all of its blocks. */
+static int launch_early(void *function, const unsigned g[3], unsigned threads, unsigned shared, void *stream,
+                        void **args)
+{
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value.programmaticStreamSerializationAllowed = 1};
+    CUlaunchConfig config = {.gridDimX = g[0],
+                             .gridDimY = g[1],
+                             .gridDimZ = g[2],
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = shared,
+                             .hStream = stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    return wk_cu.cuLaunchKernelEx(&config, function, args, NULL);
+}
+
 static int capture_begin(void *stream)
 {
     return wk_cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -199,6 +219,7 @@ static const wk_driver table = {
     .function_facts = function_facts,
     .function_shared = function_shared,
     .launch = launch,
+    .launch_early = launch_early,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .graph_build = graph_build,
