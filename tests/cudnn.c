@@ -61,11 +61,11 @@ static void test_layer(const layer *l, wk_dtype dtype, wk_conv_way way, unsigned
     test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%s, %s, way %d, end %x: %s", l->name,
                wk_dtype_name(dtype), (int)way, has, p.trouble);
     for (int i = 0; i < p.n_configs; i++) {
-        unsigned notes = notes_of(p.configs[i]);
+        unsigned notes = wk_cudnn_notes(p.configs[i]);
         CHECK(!(notes >> CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC & 1));
         CHECK(dtype != WK_F32 || !(notes >> CUDNN_NUMERICAL_NOTE_TENSOR_CORE & 1));
     }
-    drop_plan(&p);
+    wk_cudnn_plan_clear(&p);
 }
 
 /* A variant says which configuration, in which order. */

@@ -51,8 +51,8 @@ static void test_size(const size *z, wk_dtype dtype, bool any_order)
     test_check(p.status == CUDNN_STATUS_SUCCESS, __FILE__, __LINE__, "%d keys, any order %d: %s", (int)z->t,
                any_order, p.trouble);
     for (int i = 0; i < p.n_configs; i++)
-        CHECK(!(notes_of(p.configs[i]) >> CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS & 1));
-    drop_plan(&p);
+        CHECK(!(wk_cudnn_notes(p.configs[i]) >> CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS & 1));
+    wk_cudnn_plan_clear(&p);
 }
 
 int main(void)

@@ -62,34 +62,4 @@ static bool open_device(void)
     return true;
 }
 
-/* The numerical notes of a configuration's engine, as bits. */
-static unsigned notes_of(cudnnBackendDescriptor_t config)
-{
-    enum { MOST = 32 };
-    cudnnBackendNumericalNote_t notes[MOST];
-    cudnnBackendDescriptor_t engine = NULL;
-    int64_t n = 0;
-    unsigned set = 0;
-    wk_cudnn.cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINE_DESCRIPTOR, &engine);
-    wk_cudnn.cudnnBackendGetAttribute(config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                                      &n, &engine);
-    n = 0;
-    wk_cudnn.cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                      MOST, &n, notes);
-    for (int64_t i = 0; i < n; i++)
-        set |= 1u << notes[i];
-    wk_cudnn.cudnnBackendDestroyDescriptor(engine);
-    return set;
-}
-
-static void drop_plan(wk_cudnn_plan *p)
-{
-    if (p->execution)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p->execution);
-    while (p->n_configs > 0)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p->configs[--p->n_configs]);
-    while (p->n_made > 0)
-        wk_cudnn.cudnnBackendDestroyDescriptor(p->made[--p->n_made]);
-}
-
 #endif

@@ -59,9 +59,12 @@ bool wk_host_has_amx(void)
     return host_amx;
 }
 
+static const char *isa_words(void) { return host_amx ? "avx512 with AMX" : wk_isa_level_name(host_level); }
+
 const char *wk_host_isa(void)
 {
-    return wk_host_has_amx() ? "avx512 with AMX" : wk_isa_level_name(wk_host_level());
+    wk_cpu();
+    return isa_words();
 }
 
 wk_isa_level wk_host_level(void)
@@ -153,8 +156,8 @@ static void start(void)
             host_level = (wk_isa_level)l;
     }
     host_amx = !wish && host_level == WK_LEVEL_AVX512 && ask_for_amx();
-    snprintf(host.description, sizeof host.description, "%s, %d threads, %s%s", name, wk_pool_threads(),
-             wk_isa_level_name(host_level), host_amx ? " with AMX" : "");
+    snprintf(host.description, sizeof host.description, "%s, %d threads, %s", name, wk_pool_threads(),
+             isa_words());
 }
 
 wk_device *wk_cpu(void)

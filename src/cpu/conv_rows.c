@@ -251,19 +251,6 @@ typedef struct {
     int64_t image, group, z, y, x, rows, columns;
 } place;
 
-static void copy_pairs(uint32_t *restrict dst, const uint16_t *a, const uint16_t *b, int64_t step, int64_t n)
-{
-    if (!b)
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = a[i * step];
-    else if (step == 1)
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = a[i] | (uint32_t)b[i] << 16;
-    else
-        for (int64_t i = 0; i < n; i++)
-            dst[i] = a[i * step] | (uint32_t)b[i * step] << 16;
-}
-
 /* A row of a plane from row y of slab z of the source: positions x, x + step, ... b: the row of the pair's second
  * channel, or NULL. */
 static void fill_row(const work *k, const char *a, const char *b, int64_t x, uint32_t *dst)
@@ -275,10 +262,9 @@ static void fill_row(const work *k, const char *a, const char *b, int64_t x, uin
     for (int64_t i = 0; i < lo; i++)
         dst[i] = 0;
     if (k->pair == 2)
-        copy_pairs(dst + lo, (const uint16_t *)(a + from), b ? (const uint16_t *)(b + from) : NULL, step,
-                   hi - lo);
-    else
-        WK_ISA(wk_block_load)(k->s->dtype, a + from, step, dst + lo, hi - lo);
+        WK_ISA(gemm_pair_rows)
+    (dst + lo, (const uint16_t *)(a + from), b ? (const uint16_t *)(b + from) : NULL, step, hi - lo);
+    else WK_ISA(wk_block_load)(k->s->dtype, a + from, step, dst + lo, hi - lo);
     for (int64_t i = hi; i < k->pitch; i++)
         dst[i] = 0;
 }

@@ -98,6 +98,9 @@ static inline bool gemm_c_in_place(const wk_gemm_args *g)
 /* ---- Packing ---- */
 
 gemm_packer WK_ISA(gemm_pick_packer)(wk_dtype dtype, int pair);
+/* Two rows of bf16, elements sx apart, become xn pairs. second is NULL behind the last row. */
+void WK_ISA(gemm_pair_rows)(uint32_t *restrict dst, const uint16_t *first, const uint16_t *second, int64_t sx,
+                            int64_t xn);
 
 /* ---- Scratch for tasks ----
  * A task takes a slot for its scratch; there is one for each thread that can be in the region. */

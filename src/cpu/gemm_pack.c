@@ -124,9 +124,8 @@ ALWAYS_INLINE void prefetch(const void *p, int64_t ahead, int64_t bytes)
 
 /* ---- Pairs of bf16 ---- */
 
-/* Two rows of the source become one of pairs. second is NULL behind the last row. */
-static void pair_rows(uint32_t *restrict dst, const uint16_t *first, const uint16_t *second, int64_t sx,
-                      int64_t xn)
+void WK_ISA(gemm_pair_rows)(uint32_t *restrict dst, const uint16_t *first, const uint16_t *second, int64_t sx,
+                            int64_t xn)
 {
     if (!second)
         for (int64_t x = 0; x < xn; x++)
@@ -158,7 +157,7 @@ static void pack_pairs(void *dst, int64_t width, const void *src, int64_t sx, in
             prefetch(in + p * sp, AHEAD_ROWS * sp * 2, xn * 2);
             prefetch(in + p * sp, (AHEAD_ROWS + 1) * sp * 2, xn * 2);
         }
-        pair_rows(row, in + p * sp, p + 1 < pn ? in + (p + 1) * sp : NULL, sx, xn);
+        WK_ISA(gemm_pair_rows)(row, in + p * sp, p + 1 < pn ? in + (p + 1) * sp : NULL, sx, xn);
         for (int64_t x = xn; x < width; x++)
             row[x] = 0;
     }

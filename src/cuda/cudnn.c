@@ -98,10 +98,8 @@ typedef struct {
     wk_keeper plans;
 } cudnn_stream;
 
-static void plan_free(wk_cudnn_plan *p)
+void wk_cudnn_plan_clear(wk_cudnn_plan *p)
 {
-    if (!p)
-        return;
     if (p->execution)
         wk_cudnn.cudnnBackendDestroyDescriptor(p->execution);
     while (p->n_configs > 0)
@@ -114,6 +112,13 @@ static void plan_free(wk_cudnn_plan *p)
     }
     if (p->op)
         p->destroy(p);
+}
+
+static void plan_free(wk_cudnn_plan *p)
+{
+    if (!p)
+        return;
+    wk_cudnn_plan_clear(p);
     wk_free(p);
 }
 

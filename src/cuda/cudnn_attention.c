@@ -147,22 +147,20 @@ const char *wk_cudnn_attention_refuse(const wk_call *c, int mask)
 
 /* cuDNN compiles a kernel for each call of other sizes, for a third of a second. Calls that take the GPU a millisecond
  * and more come with the same sizes again and again; others are left to wick's kernel, unless cuDNN was asked for. */
-bool wk_cudnn_attention_small(const wk_call *c)
+const char *wk_cudnn_attention_small(const wk_call *c)
 {
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
     if (strcmp(wk_forced_impl(), "cudnn") == 0 || c->variant)
-        return false;
+        return NULL;
     double products = (double)q->shape[0] * (double)q->shape[1] * (double)q->shape[2] * (double)k->shape[2] *
                       (double)(q->shape[3] + v->shape[3]);
-    return products < 2e11;
+    return products < 2e11 ? "cuDNN would compile for sizes that may not come again" : NULL;
 }
 
 static const char *refuse(const wk_call *c)
 {
     const char *why = wk_cudnn_attention_refuse(c, 3);
-    if (why)
-        return why;
-    return wk_cudnn_attention_small(c) ? "cuDNN would compile for sizes that may not come again" : NULL;
+    return why ? why : wk_cudnn_attention_small(c);
 }
 
 void wk_cudnn_attention_fill(wk_cudnn_attention *w, const wk_call *c)

@@ -44,8 +44,8 @@ typedef struct {
 
 /* Why cuDNN takes no such call, forward or backward; mask: its slot. */
 const char *wk_cudnn_attention_refuse(const wk_call *c, int mask);
-/* Whether the call is too small for what setting it up costs. */
-bool wk_cudnn_attention_small(const wk_call *c);
+/* The same of a call too small for what setting it up costs. */
+const char *wk_cudnn_attention_small(const wk_call *c);
 
 /* Takes sizes and options from the call, whose first inputs are q, k and v. */
 void wk_cudnn_attention_fill(wk_cudnn_attention *w, const wk_call *c);

@@ -134,7 +134,7 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "cuDNN rounds what it adds up for heads that share a key's";
     if (wk_deterministic() && heads_at_once(c) < 1)
         return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
-    return wk_cudnn_attention_small(c) ? "cuDNN would compile for sizes that may not come again" : NULL;
+    return wk_cudnn_attention_small(c);
 }
 
 static wk_status run_graph(const wk_call *c)

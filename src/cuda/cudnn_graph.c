@@ -192,8 +192,7 @@ cudnnBackendDescriptor_t wk_cudnn_turn(wk_cudnn_plan *p, cudnnBackendDescriptor_
 
 /* ---- engines ---- */
 
-/* The numerical notes of a configuration's engine, as bits; ~0 where they cannot be had. */
-static unsigned notes_of(cudnnBackendDescriptor_t config)
+unsigned wk_cudnn_notes(cudnnBackendDescriptor_t config)
 {
     enum { MOST = 32 };
     cudnnBackendNumericalNote_t notes[MOST];
@@ -251,7 +250,7 @@ static void ask(wk_cudnn_plan *p, cudnnBackendDescriptor_t graph, cudnnBackendHe
                                           found) != CUDNN_STATUS_SUCCESS)
         n = 0;
     for (int64_t i = 0; i < made; i++) {
-        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(notes_of(found[i]), rules))
+        if (i < n && p->n_configs < WK_CUDNN_CONFIGS && keeps_rules(wk_cudnn_notes(found[i]), rules))
             p->configs[p->n_configs++] = found[i];
         else
             wk_cudnn.cudnnBackendDestroyDescriptor(found[i]);
@@ -310,7 +309,7 @@ static bool use_one(cudnnHandle_t handle, wk_cudnn_plan *p, int from, int number
 {
     for (int i = from; i < p->n_configs; i++) {
         if ((number && i != number - 1) ||
-            (fft && !(notes_of(p->configs[i]) >> CUDNN_NUMERICAL_NOTE_FFT & 1)))
+            (fft && !(wk_cudnn_notes(p->configs[i]) >> CUDNN_NUMERICAL_NOTE_FFT & 1)))
             continue;
         if (wk_cudnn_use(handle, p, i))
             return true;

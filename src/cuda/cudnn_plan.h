@@ -150,6 +150,10 @@ typedef struct {
 void wk_cudnn_list(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
 /* The same, until one works out. */
 void wk_cudnn_choose(cudnnHandle_t handle, wk_cudnn_plan *p, const wk_cudnn_rules *rules);
+/* The numerical notes of a configuration's engine, as bits; ~0 where they cannot be had. */
+unsigned wk_cudnn_notes(cudnnBackendDescriptor_t config);
+/* Lets go of all that the plan holds. */
+void wk_cudnn_plan_clear(wk_cudnn_plan *p);
 /* Makes configuration i the one that runs; false, with the plan as it was, where it does not work out. */
 bool wk_cudnn_use(cudnnHandle_t handle, wk_cudnn_plan *p, int i);
 
