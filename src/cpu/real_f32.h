@@ -17,7 +17,6 @@
 #define R_COPYSIGN copysignf
 #define R_EXP wk_expf
 #define R_EXP_TERM wk_exp_termf /* may be 0 or infinite a little early */
-#define R_EXP2_TERM wk_exp2_termf
 #define R_EXPM1 wk_expm1f
 #define R_LOG wk_logf
 #define R_LOG1P wk_log1pf

@@ -13,7 +13,6 @@
 #define R_COPYSIGN copysign
 #define R_EXP exp
 #define R_EXP_TERM exp /* may be 0 or infinite a little early */
-#define R_EXP2_TERM exp2
 #define R_EXPM1 expm1
 #define R_LOG log
 #define R_LOG1P log1p

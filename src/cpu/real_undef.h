@@ -10,7 +10,6 @@
 #undef R_COPYSIGN
 #undef R_EXP
 #undef R_EXP_TERM
-#undef R_EXP2_TERM
 #undef R_EXPM1
 #undef R_LOG
 #undef R_LOG1P
