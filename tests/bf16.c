@@ -1,5 +1,7 @@
-/* bf16.c: ops that take bf16 as it is, on every one of its 65536 numbers, at every place of a block, in every layout. */
+/* bf16.c: ops and expressions that take elements as they are: on every one of the 65536 numbers of bf16, at every place
+ * of a block, in every layout, in tensors so large that results go past the cache. */
 #include "values.h"
+#include "wick/wick.h"
 
 enum { ALL = 1 << 16 };
 
@@ -117,6 +119,63 @@ static void test_places(void)
     }
 }
 
+/* ---- large ones ---- */
+
+enum { PERIOD = 1000, LARGE = (24 << 20) / 2 + PERIOD / 2 }; /* no multiple of anything in the way */
+
+static const char *const texts[] = {"gelu(a*b+c)*d",      "exp(a)*b+silu(c)*d",       "(a*b+c*d)*(a-b)",
+                                    "tanh(a*b)+sqr(c)*d", "relu(a*b)*c+a*d",          "d-exp(a*b)*exp(a*b)",
+                                    "tanh(a*b+c*d)",      "(a-b)*(c-d)+(a+b)*(c+d)*a"};
+
+/* n numbers from -2 to 2 that begin anew after PERIOD, as f64 and then as dtype. */
+static wk_tensor *periodic(wk_dtype dtype, int64_t n, int seed)
+{
+    wk_tensor *t = wk_empty(wk_cpu(), dtype, SHAPE(n));
+    for (int64_t i = 0; t && i < n; i++)
+        wk_store_f64(dtype, (char *)wk_data(t) + (size_t)i * wk_dtype_size(dtype),
+                     (double)((i % PERIOD * 7919 + seed * 211) % 401 - 200) / 100);
+    return t;
+}
+
+/* The first PERIOD results are right, and every other one is the same as PERIOD before it, to the bit. */
+static void check_periods(const wk_tensor *y, const wk_tensor *want, const char *text)
+{
+    size_t bytes = wk_dtype_size(wk_dtype_of(y)), period = PERIOD * bytes, all = (size_t)wk_count(y) * bytes;
+    double *got = elements(wk_narrow(y, 0, 0, PERIOD)), *expected = elements(want);
+    double worst = 0;
+    for (int i = 0; i < PERIOD; i++)
+        worst = fmax(worst, fabs(got[i] - expected[i]) / (fabs(expected[i]) + 0.02));
+    test_check(worst < (bytes == 2 ? 0x1p-7 : 0x1p-16), __FILE__, __LINE__, "%s: off by %g", text, worst);
+    test_check(memcmp((const char *)wk_data(y) + period, wk_data(y), all - period) == 0, __FILE__, __LINE__,
+               "%s: not the same at every place", text);
+    free(got);
+    free(expected);
+}
+
+static void test_large(wk_dtype dtype)
+{
+    const wk_tensor *large[4], *exact[4];
+    for (int i = 0; i < 4; i++) {
+        large[i] = periodic(dtype, LARGE, i);
+        exact[i] = wk_cast(wk_narrow(large[i], 0, 0, PERIOD), WK_F64);
+    }
+    wk_tensor *place =
+        wk_narrow(wk_empty(wk_cpu(), dtype, SHAPE(LARGE + 1)), 0, 1, LARGE); /* no start of a line */
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
+        wk_expr *e = wk_expr_compile(texts[k]);
+        wk_scope_begin();
+        const wk_tensor *want = wk_expr_run(e, exact, wk_expr_inputs(e));
+        check_periods(wk_expr_run(e, large, wk_expr_inputs(e)), want, texts[k]);
+        CHECK_EQ(wk_expr_run_into(place, e, large, wk_expr_inputs(e)), WK_OK);
+        check_periods(place, want, texts[k]);
+        wk_scope_end();
+        wk_expr_drop(e);
+    }
+    for (size_t k = 0; k < sizeof unary / sizeof *unary; k++)
+        check_periods(unary[k].op(large[0]), unary[k].op(exact[0]), unary[k].name);
+    check_periods(wk_silu_mul(large[0], large[1]), wk_silu_mul(exact[0], exact[1]), "silu_mul");
+}
+
 int main(void)
 {
     wk_scope_begin();
@@ -124,6 +183,11 @@ int main(void)
     test_binary();
     test_places();
     wk_scope_end();
+    for (int i = 0; i < 2; i++) {
+        wk_scope_begin();
+        test_large(i ? WK_BF16 : WK_F32);
+        wk_scope_end();
+    }
     CHECK_FINE();
     return test_end();
 }

@@ -72,7 +72,7 @@ static void where_i64(void *out, const void *const *in, int64_t n, const void *p
 
 typedef struct {
     wk_block_fn fn[3];  /* by wk_compute */
-    wk_lanes_fn direct; /* NULL: there is none */
+    wk_lanes_fn direct; /* on bf16; NULL: there is none */
 } binary_row;
 
 static wk_status run_binary(wk_call *c)
@@ -86,7 +86,7 @@ static wk_status run_binary(wk_call *c)
                 .out = c->out[0],
                 .out_compute = compute,
                 .fn = row->fn[compute],
-                .direct = row->direct,
+                .direct_bf16 = row->direct,
                 .params = &zero_divisor};
     WK_TRY(WK_ISA(wk_map_run)(&m));
     if (zero_divisor)

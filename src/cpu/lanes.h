@@ -10,7 +10,7 @@
 #include "stream.h"
 #include "vmath.h"
 
-/* Words of two bf16. Its halves are floats but for a shift and a mask, so that nothing is widened or packed. */
+/* Words of a float, or of two bf16, whose halves are floats but for a shift and a mask, so that nothing is widened or packed. */
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 typedef __m512 wk_lanes;
 typedef __m512i wk_words;
@@ -18,7 +18,6 @@ typedef __m512i wk_words;
 typedef float wk_lanes;
 typedef uint32_t wk_words;
 #endif
-enum { WK_WORDS_BF16 = sizeof(wk_words) / 2 };
 /* Whether they can be written past the cache: they are a line. */
 enum { WK_WORDS_STREAM = sizeof(wk_words) == WK_LINE };
 
@@ -34,14 +33,16 @@ static inline wk_lanes wk_lanes_at_least(wk_lanes x, float bound)
 /* a / b: 2^-14. */
 static inline wk_lanes wk_lanes_over(wk_lanes a, wk_lanes b) { return a * _mm512_rcp14_ps(b); }
 
-static inline wk_words wk_words_load(const uint16_t *p) { return _mm512_loadu_si512(p); }
-static inline void wk_words_store(uint16_t *p, wk_words w, bool stream)
+static inline wk_words wk_words_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline void wk_words_store(void *p, wk_words w, bool stream)
 {
     if (stream)
-        _mm512_stream_si512((void *)p, w);
+        _mm512_stream_si512(p, w);
     else
         _mm512_storeu_si512(p, w);
 }
+static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
+static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
 static inline wk_lanes wk_words_low(wk_words w) { return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)); }
 static inline wk_lanes wk_words_high(wk_words w)
 {
@@ -76,17 +77,19 @@ static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
 static inline wk_lanes wk_lanes_at_least(wk_lanes x, float bound) { return x < bound ? bound : x; }
 static inline wk_lanes wk_lanes_over(wk_lanes a, wk_lanes b) { return a / b; }
 
-static inline wk_words wk_words_load(const uint16_t *p)
+static inline wk_words wk_words_load(const void *p)
 {
     wk_words w;
     memcpy(&w, p, sizeof w);
     return w;
 }
-static inline void wk_words_store(uint16_t *p, wk_words w, bool stream)
+static inline void wk_words_store(void *p, wk_words w, bool stream)
 {
     (void)stream;
     memcpy(p, &w, sizeof w);
 }
+static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
+static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
 static inline wk_lanes wk_words_low(wk_words w) { return wk_bits_float(w << 16); }
 static inline wk_lanes wk_words_high(wk_words w) { return wk_bits_float(w & 0xFFFF0000); }
 static inline wk_words wk_words_of(wk_lanes low, wk_lanes high) { return wk_bf16_pair(low, high); }
@@ -130,24 +133,54 @@ static inline wk_lanes wk_lanes_silu(wk_lanes x)
     return wk_lanes_over(x, 1.0f + wk_lanes_exp2(x * -0x1.715476p0f));
 }
 
-/* The tanh form; see gelu_of. */
+/* As wk_geluf. */
 static inline wk_lanes wk_lanes_gelu(wk_lanes x)
 {
-    wk_lanes u = x * (-2.3022081981443248891f - 0.1029432395800234874f * (x * x));
+    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
     return wk_lanes_over(x, 1.0f + wk_lanes_exp2(u));
 }
 
-/* ---- Loops over packed bf16 ---- */
+/* ---- For results in f32: as in vmath.h, but for the last bit ---- */
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+
+static inline wk_lanes wk_lanes_exp_f32(wk_lanes x)
+{
+    x = _mm512_max_ps(_mm512_set1_ps(-104), _mm512_min_ps(_mm512_set1_ps(89), x)); /* NaN passes */
+    wk_lanes n = _mm512_roundscale_ps(x * 0x1.715476p0f, _MM_FROUND_TO_NEAREST_INT);
+    wk_lanes r = (x - n * WK_LN2_HI) - n * WK_LN2_LO;
+    return _mm512_scalef_ps(WK_EXP_POLY(r), n);
+}
+
+static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return x / (1.0f + wk_lanes_exp_f32(-x)); }
+
+static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x)
+{
+    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
+    wk_lanes n = _mm512_roundscale_ps(u, _MM_FROUND_TO_NEAREST_INT), r = u - n;
+    return x / (1.0f + _mm512_scalef_ps(WK_EXP2_POLY(r), n));
+}
+
+#else
+
+static inline wk_lanes wk_lanes_exp_f32(wk_lanes x) { return wk_expf(x); }
+static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return wk_siluf(x); }
+static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
+
+#endif
+
+/* ---- Loops over packed bf16 and f32 ---- */
 
 /* A wk_lanes_fn, from a function of words. The last few, less than words, go through words of zeros: an element's result
  * does not depend on its place. */
-#define WK_LANES_LOOP(name, inputs, apply) \
-    static void name(uint16_t *ys, const uint16_t *const *in, int64_t n, bool stream) \
+#define WK_LANES_LOOP(name, type, inputs, apply) \
+    static void name(void *out, const void *const *in, int64_t n, bool stream) \
     { \
-        const uint16_t *as = in[0], *bs = in[(inputs)-1]; \
-        uint16_t last[2][WK_WORDS_BF16] = {{0}}; \
-        int64_t whole = n - n % WK_WORDS_BF16; \
-        WK_INDEPENDENT for (int64_t i = 0; i < whole; i += WK_WORDS_BF16) \
+        enum { STEP = sizeof(wk_words) / sizeof(type) }; \
+        const type *as = in[0], *bs = in[(inputs)-1]; \
+        type *ys = out, last[2][STEP] = {{0}}; \
+        int64_t whole = n - n % STEP; \
+        WK_INDEPENDENT for (int64_t i = 0; i < whole; i += STEP) \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
         if (whole == n) \
             return; \
@@ -165,7 +198,7 @@ static inline wk_lanes wk_lanes_gelu(wk_lanes x)
         (void)unused; \
         return round(function(wk_words_low(a)), function(wk_words_high(a))); \
     } \
-    WK_LANES_LOOP(name, 1, name##_words)
+    WK_LANES_LOOP(name, uint16_t, 1, name##_words)
 
 #define WK_LANES_BINARY(name, function, round) \
     static inline wk_words name##_words(wk_words a, wk_words b) \
@@ -173,6 +206,22 @@ static inline wk_lanes wk_lanes_gelu(wk_lanes x)
         return round(function(wk_words_low(a), wk_words_low(b)), \
                      function(wk_words_high(a), wk_words_high(b))); \
     } \
-    WK_LANES_LOOP(name, 2, name##_words)
+    WK_LANES_LOOP(name, uint16_t, 2, name##_words)
+
+/* The same on f32. */
+#define WK_LANES_UNARY_F32(name, function) \
+    static inline wk_words name##_words(wk_words a, wk_words unused) \
+    { \
+        (void)unused; \
+        return wk_words_bits(function(wk_words_lanes(a))); \
+    } \
+    WK_LANES_LOOP(name, float, 1, name##_words)
+
+#define WK_LANES_BINARY_F32(name, function) \
+    static inline wk_words name##_words(wk_words a, wk_words b) \
+    { \
+        return wk_words_bits(function(wk_words_lanes(a), wk_words_lanes(b))); \
+    } \
+    WK_LANES_LOOP(name, float, 2, name##_words)
 
 #endif

@@ -15,8 +15,8 @@ enum { WK_BLOCK = 1024, WK_MAP_INPUTS = 4 };
 /* out[i] = f(in[0][i], in[1][i], ...) for i < n. out may be one of the inputs, never a part of one. */
 typedef void (*wk_block_fn)(void *out, const void *const *in, int64_t n, const void *params);
 
-/* The same on bf16 values as they are; see lanes.h. stream: out is the start of a line, and is written past the cache. */
-typedef void (*wk_lanes_fn)(uint16_t *out, const uint16_t *const *in, int64_t n, bool stream);
+/* The same on elements as they are; see lanes.h. stream: out is the start of a line, and is written past the cache. */
+typedef void (*wk_lanes_fn)(void *out, const void *const *in, int64_t n, bool stream);
 
 typedef struct {
     const wk_tensor *in[WK_MAP_INPUTS]; /* each of the output's shape, or broadcast to it */
@@ -25,7 +25,7 @@ typedef struct {
     wk_tensor *out; /* packed */
     wk_compute out_compute;
     wk_block_fn fn;
-    wk_lanes_fn direct; /* for a call in which all are bf16; NULL: there is none */
+    wk_lanes_fn direct_f32, direct_bf16; /* for a call in which all are that; NULL: there is none */
     const void *params;
 } wk_map;
 

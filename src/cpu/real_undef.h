@@ -12,13 +12,13 @@
 #undef R_COPYSIGN
 #undef R_EXP
 #undef R_EXP_TERM
-#undef R_EXP2_TERM
 #undef R_EXPM1
 #undef R_LOG
 #undef R_LOG1P
 #undef R_TANH
 #undef R_SIGMOID
 #undef R_SILU
+#undef R_GELU
 #undef R_SOFTPLUS
 #undef R_ERF
 #undef R_SIN_BLOCK

@@ -17,11 +17,11 @@ static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner
     int64_t offset = 0;
     *inner = 0;
     for (int d = w->rank - 1; d >= 0; d--) {
-        int64_t at = d ? i % w->shape[d] : i;
-        i /= w->shape[d];
+        int64_t rest = d ? i / w->shape[d] : 0, at = i - rest * w->shape[d]; /* a division takes long */
         offset += at * w->strides[d];
         if (d == w->rank - 1)
             *inner = at;
+        i = rest;
     }
     return offset;
 }

@@ -16,6 +16,21 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+/* The part of a launch's attributes that wick sets. */
+typedef struct {
+    int id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int programmaticStreamSerializationAllowed;
+    } value;
+} CUlaunchAttribute;
+typedef struct {
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned int numAttrs;
+} CUlaunchConfig;
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
 #endif
@@ -66,6 +81,10 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUresult, cuGraphExecDestroy, (CUgraphExec)) \
     X(CUresult, cuGetErrorString, (CUresult, const char **))
 
+/* Of newer drivers, NULL where there is none. */
+#define WK_CUDA_NEWER_CALLS(X) \
+    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))
+
 #define WK_NVRTC_CALLS(X) \
     X(nvrtcResult, nvrtcVersion, (int *, int *)) \
     X(nvrtcResult, nvrtcCreateProgram, \
@@ -83,6 +102,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
     X(CUDA_ERROR_NO_DEVICE, 100) \
     X(CU_STREAM_NON_BLOCKING, 1) \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
     X(CU_EVENT_DISABLE_TIMING, 2) \
     X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \
