@@ -16,8 +16,8 @@ typedef struct {
     const wk_tensor *indices;
     bool max, exclude_pad, stream;
     bool pairs;             /* windows across as across_pairs takes them */
-    bool triples;           /* maxima of 3 by 3 elements at every second column, of the compute type */
-    bool quads;             /* all windows are 2 by 2 elements that no other has, of the compute type */
+    bool triples;           /* maxima of 3 by 3 elements of f32 at every second column */
+    bool quads;             /* all windows are 2 by 2 elements of f32 that no other has */
     wk_pool_window inner;   /* the results across whose windows lie in the row whole */
     const int64_t *counted; /* of each result across: elements that count */
     int64_t rows;           /* of results, or of dx */
@@ -153,9 +153,9 @@ static wk_status run_forward(wk_call *c, bool max)
     if (p.rows == 0)
         return WK_OK;
     p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
-    p.triples = max && h->kernel == 3 && w->kernel == 3 && w->stride == 2 && wk_bytes(c->dtype) >= 4 &&
+    p.triples = max && h->kernel == 3 && w->kernel == 3 && w->stride == 2 && c->dtype == WK_F32 &&
                 p.inner.end - p.inner.begin >= POOL_SLACK;
-    p.quads = halves(h) && halves(w) && wk_bytes(c->dtype) >= 4;
+    p.quads = halves(h) && halves(w) && c->dtype == WK_F32;
     p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
     return p.indices ? run_bands(&p, max_band, cost, w->in + w->out, w->out)

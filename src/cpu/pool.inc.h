@@ -258,12 +258,14 @@ static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *
 {
     const wk_pool_shape *s = &p->s;
     REAL *out = buf + pool_scratch(p);
+    bool quads = p->quads && sizeof(REAL) == sizeof(float),
+         triples = p->triples && sizeof(REAL) == sizeof(float);
     char *y = (char *)wk_ptr(p->y) + begin * s->w.out * (int64_t)wk_bytes(p->y->dtype);
-    if (p->quads)
+    if (quads)
         FN(quad_rows)(p, begin, end, out);
-    else if (p->triples)
+    else if (triples)
         FN(triple_rows)(p, begin, end, out, buf);
-    for (int64_t i = begin; i < end && !p->quads && !p->triples; i++) {
+    for (int64_t i = begin; i < end && !quads && !triples; i++) {
         const char *plane = pool_plane(p, p->x, i / s->h.out);
         pool_prefetch(p, plane, wk_pool_window_of(&s->h, i % s->h.out).end);
         FN(pool_any_row)(p, plane, i % s->h.out, out + (i - begin) * s->w.out, buf);

@@ -4,6 +4,7 @@
 #include "ops/reduce.h"
 #include "core/families.h"
 #include "wick/softmax.h"
+#include "block.h"
 #include "lanes.h"
 #include "lines.h"
 
@@ -14,7 +15,7 @@
 #include "line.inc.h"
 #include "softmax.inc.h"
 
-/* ---- a line of bf16 as it lies, in words of two; not for logarithms, which want exponentials of all bits ---- */
+/* ---- a line of bf16 as it lies, in words of two ---- */
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
 #define SUMS_A_B
@@ -45,9 +46,11 @@ static float words_top(const uint16_t *x, int64_t n)
     return lanes_top(lanes_larger(a, b));
 }
 
-/* exp(x - c), good to 16 bits, to low and high, and the sum. n is a number of whole lanes. */
+/* exp(x - c), good to 16 bits but for a factor common to all, to low and high, and the sum: what rounding takes off the
+ * multiple of c is the same for all. n is a number of whole lanes. */
 static float words_exp(const uint16_t *x, float *restrict low, float *restrict high, int64_t n, float c)
 {
+    const float log2_e = 0x1.715476p0f, off = c * log2_e;
     double total = 0;
     for (int64_t at = 0; at < n; at += WORDS_BLOCK) {
         int64_t end = n - at < WORDS_BLOCK ? n : at + WORDS_BLOCK;
@@ -55,7 +58,8 @@ static float words_exp(const uint16_t *x, float *restrict low, float *restrict h
         SUMS_A_B for (int64_t i = at; i < end; i += LANES)
         {
             wk_words w = wk_words_load(x + 2 * i);
-            wk_lanes l = wk_lanes_exp(wk_words_low(w) - c), h = wk_lanes_exp(wk_words_high(w) - c);
+            wk_lanes l = wk_lanes_exp2(wk_words_low(w) * log2_e - off);
+            wk_lanes h = wk_lanes_exp2(wk_words_high(w) * log2_e - off);
             memcpy(low + i, &l, sizeof l);
             memcpy(high + i, &h, sizeof h);
             a += l;
@@ -66,11 +70,14 @@ static float words_exp(const uint16_t *x, float *restrict low, float *restrict h
     return (float)total;
 }
 
-/* n is a number of whole lanes; y may be x. */
-static void softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
+/* n is a number of whole lanes; y may be x. False, with nothing done, where the largest is too large for words_exp. */
+static bool softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
 {
+    const float most = 1024;
     float *low = scratch, *high = scratch + n;
     float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, n); /* a NaN gets into the sum */
+    if (!(fabsf(largest) <= most))
+        return false;
     float scale = 1 / words_exp(x, low, high, n, largest);
     WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
     {
@@ -79,25 +86,36 @@ static void softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mod
         memcpy(&h, high + i, sizeof h);
         wk_words_store(y + 2 * i, wk_words_near(l * scale, h * scale), false);
     }
+    return true;
 }
 
-/* A line that is no number of whole lanes is filled up with what adds nothing. */
-static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
+/* A line of n elements, filled up with what adds nothing where it is no number of whole lanes. */
+static bool softmax_line_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
 {
     const uint16_t minus_infinity = 0xFF80;
-    int64_t mode = *(const int64_t *)ctx, words = (n + WK_WORDS_BF16 - 1) / WK_WORDS_BF16 * LANES;
-    float *scratch = out[1];
-    (void)line;
-    if (n == 2 * words) {
-        softmax_words(in[0], out[0], words, mode, scratch);
-        return;
-    }
+    int64_t words = (n + 2 * LANES - 1) / (2 * LANES) * LANES;
+    if (n == 2 * words)
+        return softmax_words(x, y, words, mode, scratch);
     uint16_t *whole = (uint16_t *)(scratch + 2 * words);
-    memcpy(whole, in[0], (size_t)n * sizeof *whole);
+    memcpy(whole, x, (size_t)n * sizeof *whole);
     for (int64_t i = n; i < 2 * words; i++)
         whole[i] = minus_infinity;
-    softmax_words(whole, whole, words, mode, scratch);
-    memcpy(out[0], whole, (size_t)n * sizeof *whole);
+    bool done = softmax_words(whole, whole, words, mode, scratch);
+    if (done)
+        memcpy(y, whole, (size_t)n * sizeof *whole);
+    return done;
+}
+
+/* Logarithms want exponentials of all bits; they and what is unusual go by floats. */
+static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
+{
+    int64_t mode = *(const int64_t *)ctx;
+    void *scratch = out[1];
+    if (mode != WK_SOFTMAX_LOG && softmax_line_words(in[0], out[0], n, mode, scratch))
+        return;
+    WK_ISA(wk_block_load)(WK_BF16, in[0], 1, scratch, n);
+    softmax_f32(&scratch, (const void *const *)&scratch, line, n, ctx);
+    WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, out[0], n, false);
 }
 
 /* ---- the ops ---- */
@@ -122,10 +140,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
 static wk_status run_softmax(wk_call *c)
 {
     switch (c->dtype) {
-    case WK_BF16:
-        if (WK_PARAMS(c, wk_softmax_params)->mode != WK_SOFTMAX_LOG)
-            return run(c, softmax_bf16, 1, true);
-        return run(c, softmax_f32, 1, false);
+    case WK_BF16: return run(c, softmax_bf16, 1, true);
     case WK_F64: return run(c, softmax_f64, 1, false);
     default: return run(c, softmax_f32, 1, false);
     }
