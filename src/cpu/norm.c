@@ -11,7 +11,7 @@
 #include "lines.h"
 #include "norm.h"
 
-enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21 };
+enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 2048 };
 
 typedef struct {
     wk_group_shape s;
@@ -96,6 +96,11 @@ static wk_status run_norm(wk_call *c)
         return WK_OK;
     WK_TRY(make_ctx(c, c->in[1], c->in[2], c->dtype == WK_BF16, &n));
     int64_t shape[2] = {n.s.samples * n.s.groups, n.s.channels * n.s.inner};
+    if (n.s.groups * n.s.inner == 1 && shape[0] % GROUPS_TOGETHER == 0 &&
+        shape[1] * (int64_t)wk_bytes(c->dtype) <= SHORT_BYTES) {
+        shape[0] /= GROUPS_TOGETHER;
+        shape[1] *= GROUPS_TOGETHER;
+    }
     wk_tensor *x = wk_reshape(c->in[0], 2, shape), *y = wk_reshape(c->out[0], 2, shape);
     if (!x || !y)
         return wk_error_status();

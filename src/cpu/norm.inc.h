@@ -23,12 +23,11 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
 
 /* y, and where it is not NULL the sum, of n elements, each with a channel of its own from `first` on. The sums of x and
  * more are taken again, which costs less than to keep them. */
-static void FN(normalise)(const norm_ctx *c, const ELEMENT *x, const ELEMENT *more, int64_t first, ELEMENT *y,
-                          ELEMENT *sum, int64_t n)
+static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
+                          int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n)
 {
     const ELEMENT *weight = (const ELEMENT *)c->weight + first,
                   *bias = c->bias ? (const ELEMENT *)c->bias + first : NULL;
-    FN(stats) s = FN(stats_of)(c, x, more, n);
     int64_t i = 0;
     for (; i + TWO <= n; i += TWO) {
         FN(two) v = FN(two_of)(x, more, i), w = FN(two_at)(weight + i);
@@ -72,18 +71,25 @@ static void FN(normalise_planes)(const norm_ctx *c, const REAL *x, int64_t first
 }
 #endif
 
-/* y of a group; line counts the groups of all samples. */
+/* y of some groups, one after the other; line counts such runs of groups. All are measured before the first is
+ * normalised: the root and the quotient that end a measurement take as long as the rest of a short group. */
 static void FN(norm_line)(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
 {
     const norm_ctx *c = ctx;
-    int64_t first = line % c->s.groups * c->s.channels;
+    const ELEMENT *x = in[0];
+    ELEMENT *y = out[0];
+    int64_t size = c->s.channels * c->s.inner, first = line % c->s.groups * c->s.channels;
+    FN(stats) s[GROUPS_TOGETHER];
 #ifndef ELEMENT_BF16
     if (c->s.inner != 1) {
-        FN(normalise_planes)(c, in[0], first, out[0], n);
+        FN(normalise_planes)(c, x, first, y, n);
         return;
     }
 #endif
-    FN(normalise)(c, in[0], NULL, first, out[0], NULL, n);
+    for (int64_t k = 0; k < n / size; k++)
+        s[k] = FN(stats_of)(c, x + k * size, NULL, size);
+    for (int64_t k = 0; k < n / size; k++)
+        FN(normalise)(c, s[k], x + k * size, NULL, first, y + k * size, NULL, size);
 }
 
 /* y of a line of x + residual, and the sum where it is wanted. */
@@ -92,5 +98,6 @@ static void FN(add_norm_line)(void *const *out, const void *const *in, int64_t l
 {
     const norm_ctx *c = ctx;
     (void)line;
-    FN(normalise)(c, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n);
+    FN(stats) s = FN(stats_of)(c, in[0], in[1], n);
+    FN(normalise)(c, s, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n);
 }
