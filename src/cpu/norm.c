@@ -96,7 +96,7 @@ static wk_status run_norm(wk_call *c)
         return WK_OK;
     WK_TRY(make_ctx(c, c->in[1], c->in[2], c->dtype == WK_BF16, &n));
     int64_t shape[2] = {n.s.samples * n.s.groups, n.s.channels * n.s.inner};
-    if (n.s.groups * n.s.inner == 1 && shape[0] % GROUPS_TOGETHER == 0 &&
+    if (wk_is_packed(c->in[0]) && n.s.groups * n.s.inner == 1 && shape[0] % GROUPS_TOGETHER == 0 &&
         shape[1] * (int64_t)wk_bytes(c->dtype) <= SHORT_BYTES) {
         shape[0] /= GROUPS_TOGETHER;
         shape[1] *= GROUPS_TOGETHER;
