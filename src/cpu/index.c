@@ -61,9 +61,11 @@ static inline bool ids_inside(const int64_t *ids, int n, uint64_t limit)
 #include "index.inc.h"
 #define T float
 #define FN(name) name##_f32
+#define MOVED_AS(name) name##_u32
 #include "index.inc.h"
 #define T double
 #define FN(name) name##_f64
+#define MOVED_AS(name) name##_u64
 #include "index.inc.h"
 
 /* Integers of one size add alike, signed or not; f16 and bf16 only move as such, and are added as f32. */

@@ -11,6 +11,73 @@
     T *restrict big, int64_t along, int64_t across, T *restrict small, int64_t step, \
         const int64_t *restrict ids, int64_t n, uint64_t limit, bool holes
 
+static inline int64_t FN(add_loop)(ARGUMENTS)
+{
+    for (int64_t k = 0; k < n; k++) {
+        int64_t id = ids[k];
+        if (!holes && __builtin_expect((uint64_t)id >= limit, 0))
+            return k;
+        if (!holes || id >= 0)
+            big[id * along + k * across] += small[k * step];
+    }
+    return n;
+}
+
+#define LOOP(name) \
+    static int64_t FN(name)(void *big, int64_t along, int64_t across, void *small, int64_t step, \
+                            const int64_t *ids, int64_t n, uint64_t limit, bool holes) \
+    { \
+        return holes ? FN(name##_loop)(big, along, across, small, step, ids, n, limit, true) \
+                     : FN(name##_loop)(big, along, across, small, step, ids, n, limit, false); \
+    }
+
+LOOP(add)
+
+/* Ids that will be needed for a cache line of elements. They may lie behind the last, where asking does no harm. */
+static inline void FN(prefetch_ids)(const int64_t *ids)
+{
+    for (size_t j = 0; j < WK_LINE / sizeof(T); j += WK_LINE / sizeof *ids)
+        __builtin_prefetch(ids + AHEAD + j, 0, 2);
+}
+
+/* The usual case, a line in packed memory; see gather_line. */
+static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n, uint64_t limit,
+                            const char *next, bool stream)
+{
+    enum { LANES = WK_LINE / sizeof(T) };
+    T *restrict big = big_line;
+    const T *restrict small = small_line;
+    int64_t k = 0;
+    (void)stream;
+    for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
+        for (int64_t i = k; i < k + BATCH; i += LANES) {
+            __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
+            FN(prefetch_ids)(ids + i);
+            __builtin_prefetch(small + i + AHEAD, 0, 2);
+            for (int j = 0; j < LANES; j++)
+                big[ids[i + j]] += small[i + j];
+        }
+    }
+    return k + FN(add)(big_line, 1, 0, (T *)small_line + k, 1, ids + k, n - k, limit, false);
+}
+
+/* dst[k * dst_step] += src[k * src_step] */
+static void FN(add_row)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n)
+{
+    T *restrict d = dst;
+    const T *restrict s = src;
+    if (dst_step == 1 && src_step == 1) {
+        for (int64_t k = 0; k < n; k++)
+            d[k] += s[k];
+    } else {
+        for (int64_t k = 0; k < n; k++)
+            d[k * dst_step] += s[k * src_step];
+    }
+}
+
+#ifndef MOVED_AS /* else elements move as those of another type of their size do */
+#define MOVED_AS FN
+
 static inline int64_t FN(gather_loop)(ARGUMENTS)
 {
     for (int64_t k = 0; k < n; k++) {
@@ -34,29 +101,8 @@ static inline int64_t FN(scatter_loop)(ARGUMENTS)
     return n;
 }
 
-static inline int64_t FN(add_loop)(ARGUMENTS)
-{
-    for (int64_t k = 0; k < n; k++) {
-        int64_t id = ids[k];
-        if (!holes && __builtin_expect((uint64_t)id >= limit, 0))
-            return k;
-        if (!holes || id >= 0)
-            big[id * along + k * across] += small[k * step];
-    }
-    return n;
-}
-
-#define LOOP(name) \
-    static int64_t FN(name)(void *big, int64_t along, int64_t across, void *small, int64_t step, \
-                            const int64_t *ids, int64_t n, uint64_t limit, bool holes) \
-    { \
-        return holes ? FN(name##_loop)(big, along, across, small, step, ids, n, limit, true) \
-                     : FN(name##_loop)(big, along, across, small, step, ids, n, limit, false); \
-    }
-
 LOOP(gather)
 LOOP(scatter)
-LOOP(add)
 
 /* As many elements at ids as make 16 bytes: put together in a register, since bytes that were just stored one by one
  * cannot be loaded as one. */
@@ -68,13 +114,6 @@ static inline FN(piece) FN(gather_piece)(const T *big, const int64_t *ids)
     for (int j = 0; j < (int)(16 / sizeof(T)); j++)
         p[j] = big[ids[j]];
     return p;
-}
-
-/* Ids that will be needed for a cache line of elements. They may lie behind the last, where asking does no harm. */
-static inline void FN(prefetch_ids)(const int64_t *ids)
-{
-    for (size_t j = 0; j < WK_LINE / sizeof(T); j += WK_LINE / sizeof *ids)
-        __builtin_prefetch(ids + AHEAD + j, 0, 2);
 }
 
 /* The usual case, a line in packed memory, by cache lines of small. With each goes a prefetch of one line of `next`, the
@@ -102,26 +141,6 @@ static int64_t FN(gather_line)(void *big_line, void *small_line, const int64_t *
     return k + FN(gather)(big_line, 1, 0, small + k, 1, ids + k, n - k, limit, false);
 }
 
-static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n, uint64_t limit,
-                            const char *next, bool stream)
-{
-    enum { LANES = WK_LINE / sizeof(T) };
-    T *restrict big = big_line;
-    const T *restrict small = small_line;
-    int64_t k = 0;
-    (void)stream;
-    for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
-        for (int64_t i = k; i < k + BATCH; i += LANES) {
-            __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
-            FN(prefetch_ids)(ids + i);
-            __builtin_prefetch(small + i + AHEAD, 0, 2);
-            for (int j = 0; j < LANES; j++)
-                big[ids[i + j]] += small[i + j];
-        }
-    }
-    return k + FN(add)(big_line, 1, 0, (T *)small_line + k, 1, ids + k, n - k, limit, false);
-}
-
 /* From the last to the first, with ids that may have holes: what is taken leaves a 0, so that only the last of
  * equal ids gets it. */
 static int64_t FN(take)(void *big, int64_t along, int64_t across, void *small, int64_t step,
@@ -139,24 +158,13 @@ static int64_t FN(take)(void *big, int64_t along, int64_t across, void *small, i
     return n;
 }
 
-/* dst[k * dst_step] += src[k * src_step] */
-static void FN(add_row)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n)
-{
-    T *restrict d = dst;
-    const T *restrict s = src;
-    if (dst_step == 1 && src_step == 1) {
-        for (int64_t k = 0; k < n; k++)
-            d[k] += s[k];
-    } else {
-        for (int64_t k = 0; k < n; k++)
-            d[k * dst_step] += s[k * src_step];
-    }
-}
+#endif
 
-static const index_loops FN(loops) = {{FN(gather), FN(scatter), FN(add), FN(take)},
-                                      {[GATHER] = FN(gather_line), [ADD] = FN(add_line)},
+static const index_loops FN(loops) = {{MOVED_AS(gather), MOVED_AS(scatter), FN(add), MOVED_AS(take)},
+                                      {[GATHER] = MOVED_AS(gather_line), [ADD] = FN(add_line)},
                                       FN(add_row)};
 
+#undef MOVED_AS
 #undef ARGUMENTS
 #undef LOOP
 #undef T
