@@ -66,6 +66,21 @@
         } \
     }
 
+/* The same row by row, for what is rare or takes longer than its memory. */
+#define COLUMNS_BY_ROW(name, term, combine) \
+    static void FN(columns_##name)(T *restrict parts, const void *const *rows, int n_rows, \
+                                   const T *restrict cs, int64_t n) \
+    { \
+        for (int r = 0; r < n_rows; r++) { \
+            const T *xs = rows[r]; \
+            for (int64_t i = 0; i < n; i++) { \
+                T s = parts[i], c = cs[i], x = xs[i], t = term; \
+                (void)c; \
+                parts[i] = combine; \
+            } \
+        } \
+    }
+
 /* The plain sum, at the speed of memory: several vectors at a time, since one alone would wait for its own additions,
  * and their lanes pairwise. */
 typedef T FN(row_vec) __attribute__((vector_size(WK_VEC_BYTES), aligned(sizeof(T)), may_alias));
@@ -95,19 +110,19 @@ static T FN(row_sum)(const T *xs, int64_t n, T c)
     return lanes[0];
 }
 
-#define SUM_OF(name, term) \
-    ROW(name, 0, term, "omp simd reduction(+ : s)", s + t) COLUMNS_OF(name, term, s + t)
-#define PRODUCT_OF(name, term) \
-    ROW(name, 1, term, "omp simd reduction(* : s)", s *t) COLUMNS_OF(name, term, s *t)
+#define SUM_OF(name, term, columns) \
+    ROW(name, 0, term, "omp simd reduction(+ : s)", s + t) columns(name, term, s + t)
+#define PRODUCT_OF(name, term, columns) \
+    ROW(name, 1, term, "omp simd reduction(* : s)", s *t) columns(name, term, s *t)
 COLUMNS_OF(sum, x, s + t)
-SUM_OF(sum_abs, T_ABS(x))
-SUM_OF(sum_sqr, (x - c) * (x - c))
-SUM_OF(sum_exp, T_EXP(x - c))
-SUM_OF(zeros, x == 0)
-SUM_OF(equal, x == c)
-SUM_OF(equal_abs, T_ABS(x) == c)
-PRODUCT_OF(prod, x)
-PRODUCT_OF(prod_others, x == 0 ? 1 : x)
+SUM_OF(sum_abs, T_ABS(x), COLUMNS_OF)
+SUM_OF(sum_sqr, (x - c) * (x - c), COLUMNS_OF)
+SUM_OF(sum_exp, T_EXP(x - c), COLUMNS_BY_ROW)
+SUM_OF(zeros, x == 0, COLUMNS_BY_ROW)
+SUM_OF(equal, x == c, COLUMNS_BY_ROW)
+SUM_OF(equal_abs, T_ABS(x) == c, COLUMNS_BY_ROW)
+PRODUCT_OF(prod, x, COLUMNS_BY_ROW)
+PRODUCT_OF(prod_others, x == 0 ? 1 : x, COLUMNS_BY_ROW)
 EXTREME_ROW(min, T_MAX, x, "omp simd reduction(min : s)", <)
 EXTREME_ROW(max, T_MIN, x, "omp simd reduction(max : s)", >)
 EXTREME_ROW(amax, 0, T_ABS(x), "omp simd reduction(max : s)", >)
@@ -117,6 +132,7 @@ COLUMNS_OF(amax, T_ABS(x), t > s || T_NAN(t) ? t : s)
 #undef ROW
 #undef EXTREME_ROW
 #undef COLUMNS_OF
+#undef COLUMNS_BY_ROW
 #undef SUM_OF
 #undef PRODUCT_OF
 
