@@ -54,23 +54,14 @@ static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_b
     return WK_ISA(wk_map_run)(&m);
 }
 
-typedef struct {
-    wk_block_fn narrow, wide;
-    wk_lanes_fn direct_f32, direct_bf16;
-} bias_row;
-
-/* act(x + bias) for the activations that have that in one go; the rest adds first. */
-static bias_row bias_row_of(wk_activation kind, int n_in)
+/* act(x + bias) in one go, for the most frequent activations; the others add first. */
+static void join_bias(wk_map *m, wk_activation kind)
 {
-    static const bias_row any = {bias_act_f32, bias_act_f64, NULL, NULL},
-                          relu = {bias_relu_f32, bias_relu_f64, bias_relu_lanes_f32, bias_relu_bf16},
-                          gelu = {bias_gelu_f32, bias_gelu_f64, bias_gelu_lanes_f32, bias_gelu_bf16},
-                          silu = {bias_silu_f32, bias_silu_f64, bias_silu_lanes_f32, bias_silu_bf16};
-    switch (n_in == 2 ? kind : WK_ACT_NONE) {
-    case WK_ACT_RELU: return relu;
-    case WK_ACT_GELU: return gelu;
-    case WK_ACT_SILU: return silu;
-    default: return any;
+    switch (kind) {
+    case WK_ACT_RELU: m->direct_f32 = bias_relu_lanes_f32, m->direct_bf16 = bias_relu_bf16; break;
+    case WK_ACT_GELU: m->direct_f32 = bias_gelu_lanes_f32, m->direct_bf16 = bias_gelu_bf16; break;
+    case WK_ACT_SILU: m->direct_f32 = bias_silu_lanes_f32, m->direct_bf16 = bias_silu_bf16; break;
+    default: break;
     }
 }
 
@@ -93,10 +84,9 @@ static wk_status run_bias_act(wk_call *c)
     if (z)
         m.in[f.n_in++] = z;
     m.n_in = f.n_in;
-    bias_row row = bias_row_of(wk_act_of(c).kind, f.n_in);
-    m.direct_f32 = row.direct_f32;
-    m.direct_bf16 = row.direct_bf16;
-    return run_blocks(c, m, row.narrow, row.wide);
+    if (m.n_in == 2)
+        join_bias(&m, wk_act_of(c).kind);
+    return run_blocks(c, m, bias_act_f32, bias_act_f64);
 }
 
 /* The views gate and up of a call. */
@@ -114,7 +104,7 @@ static wk_status run_silu_mul(wk_call *c)
     wk_map m = {.in = {c->in[0], c->in[1]},
                 .n_in = 2,
                 .out = c->out[0],
-                .direct_f32 = silu_mul_lanes_f32,
+                .direct_f32 = WK_WIDE_LANES(silu_mul_lanes_f32),
                 .direct_bf16 = silu_mul_bf16};
     if (!c->in[1]) {
         halves_of(c->in[0], &gate, &up);

@@ -169,7 +169,7 @@ static operand run_formula(const plan *p, int i, int64_t n, char *scratch, opera
     const void *in[3];
     for (int k = 0; k < 3; k++) {
         operand *x = &values[node->in[k]];
-        if (x->bf16 && k < wk_expr_ops[node->op].tensors) {
+        if (WK_WORDS_STREAM && x->bf16 && k < wk_expr_ops[node->op].tensors) {
             operand wide = {room_of(p, node->in[k], scratch), false};
             same_step(&wide, (const operand[3]){*x}, n, false);
             *x = wide;
@@ -207,7 +207,7 @@ static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, oper
         int64_t some = end - next < p->slot || !step->fn ? end - next : p->slot;
         prefetch(p, next, some);
         next += some;
-        if (!step->fn) {
+        if (!WK_WORDS_STREAM || !step->fn) {
             values[i] = run_formula(p, i, filled, scratch, values, y, i == last && stream);
             continue;
         }
@@ -239,7 +239,7 @@ static void run_band(void *ctx, int64_t begin, int64_t end, void *scratch)
         bool straight = as_is && (p->lanes ? n % PAIR == 0 && (lines || !p->stream) : !p->stream);
         operand to = {straight ? out : room_of(p, last, scratch), p->lanes && p->out->dtype == WK_BF16};
         operand y = compute(p, at, n, scratch, values, to, straight && p->stream);
-        if (y.bf16 != to.bf16) {
+        if (WK_WORDS_STREAM && y.bf16 != to.bf16) {
             same_step(&to, (const operand[3]){y}, whole_pairs(n), straight && p->stream);
             y = to;
         }
@@ -255,8 +255,7 @@ static bool takes_lanes(const plan *p)
 {
     const wk_expr *e = p->e;
     wk_dtype dtype = p->out->dtype;
-    bool takes =
-        WK_WORDS_STREAM && (dtype == WK_F32 || dtype == WK_BF16) && e->nodes[e->n_nodes - 1].op < WK_EXPR_OPS;
+    bool takes = (dtype == WK_F32 || dtype == WK_BF16) && e->nodes[e->n_nodes - 1].op < WK_EXPR_OPS;
     for (int i = 0; i < e->n_nodes; i++)
         takes = takes && !e->nodes[i].condition;
     for (int k = 0; k < e->n_inputs; k++)
@@ -321,12 +320,12 @@ static wk_status run_expr(wk_call *c)
     if (p.count == 0)
         return WK_OK;
     pthread_once(&once, find_formulas);
-    p.lanes = takes_lanes(&p);
+    p.lanes = WK_WORDS_STREAM && takes_lanes(&p);
     /* Short ones where nothing is converted: the processor then computes one while it waits for the next one's inputs. */
     p.block = p.lanes                                   ? LANES_BYTES / (int64_t)wk_bytes(c->dtype)
               : c->dtype == wk_compute_dtype(p.compute) ? SHORT_BLOCK
                                                         : BLOCK;
-    if (p.lanes)
+    if (WK_WORDS_STREAM && p.lanes)
         plan_steps(&p);
     assign_rooms(&p);
     plan_walks(&p);

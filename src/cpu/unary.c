@@ -194,7 +194,7 @@ static wk_status run_arange(wk_call *c)
          &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, NULL, NULL}},
 #define ROW(name, integer) ROW_OF(name, integer, NULL, NULL)
 #define FLOAT_ROW(name) ROW_OF(name, NULL, NULL, NULL)
-#define DIRECT_ROW(name) ROW_OF(name, NULL, name##_lanes, name##_bf16)
+#define DIRECT_ROW(name) ROW_OF(name, NULL, WK_WIDE_LANES(name##_lanes), name##_bf16)
 
 const wk_impl WK_ISA(wk_cpu_unary)[];
 
