@@ -147,9 +147,13 @@ static double measure_sample(bench *b, const bench_case *k)
 static double measure(bench *b, const bench_case *k)
 {
     int fixed = wk_deterministic();
+    wk_precision precision = wk_matmul_precision();
     if (k->how & BENCH_ANY_ORDER)
         wk_set_deterministic(0);
+    if (k->how & BENCH_FAST)
+        wk_set_matmul_precision(WK_PRECISION_FAST);
     double us = measure_sample(b, k);
+    wk_set_matmul_precision(precision);
     wk_set_deterministic(fixed);
     return us;
 }
