@@ -23,7 +23,7 @@ typedef struct {
     bool backward, cores;
     const wk_tensor *x, *h0, *c0, *dy, *dhn, *dcn;
     wk_tensor *block, *dblock; /* all weights as cuDNN keeps them, and their gradients */
-    int *lengths;              /* of each sequence */
+    int *full, *lengths;       /* of each sequence: all steps; those that count */
     wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
 } work;
 
@@ -106,19 +106,19 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
 }
 
 /* Sequences of these lengths; y is 0 behind them. */
-static cudnnStatus_t set_lengths(cudnnRNNDataDescriptor_t d, const work *w, int64_t width)
+static cudnnStatus_t set_lengths(cudnnRNNDataDescriptor_t d, const work *w, int64_t width, const int *lengths)
 {
     double zero = 0; /* of any dtype */
     return wk_cudnn.cudnnSetRNNDataDescriptor(d, wk_cudnn_dtype(w->dtype),
                                               padded(w) ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
                                                         : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
-                                              (int)w->s.t, (int)w->s.b, (int)width, w->lengths, &zero);
+                                              (int)w->s.t, (int)w->s.b, (int)width, lengths, &zero);
 }
 
-static cudnnStatus_t set_all_lengths(const layers *l, const work *w)
+static cudnnStatus_t set_all_lengths(const layers *l, const work *w, const int *lengths)
 {
-    cudnnStatus_t status = set_lengths(l->x, w, w->s.in);
-    return status == CUDNN_STATUS_SUCCESS ? set_lengths(l->y, w, w->s.dirs * w->s.hidden) : status;
+    cudnnStatus_t status = set_lengths(l->x, w, w->s.in, lengths);
+    return status == CUDNN_STATUS_SUCCESS ? set_lengths(l->y, w, w->s.dirs * w->s.hidden, lengths) : status;
 }
 
 /* Where each tensor lies in cuDNN's block: its gates one behind the other, which is looked at. */
@@ -162,8 +162,8 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
     describe(h, p, l, w);
     wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(&l->x), "a sequence");
     wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(&l->y), "a sequence");
-    if (p->status != CUDNN_STATUS_SUCCESS || !wk_cudnn_ok(p, set_all_lengths(l, w), "a sequence"))
-        return;
+    if (p->status != CUDNN_STATUS_SUCCESS || !wk_cudnn_ok(p, set_all_lengths(l, w, w->full), "a sequence"))
+        return; /* memory is asked for with all lengths full: other calls of the plan have other lengths */
     cudnnForwardMode_t mode = w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
     wk_cudnn_ok(p,
                 wk_cudnn.cudnnGetRNNTempSpaceSizes(h, l->rnn, mode, l->x, &l->part[PART_WORK],
@@ -239,7 +239,7 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
         part[i] = l->part[i] ? next : NULL;
         next += (l->part[i] + 255) / 256 * 256;
     }
-    cudnnStatus_t status = padded(w) ? set_all_lengths(l, w) : CUDNN_STATUS_SUCCESS;
+    cudnnStatus_t status = padded(w) ? set_all_lengths(l, w, w->lengths) : CUDNN_STATUS_SUCCESS;
     if (status == CUDNN_STATUS_SUCCESS)
         status = move_weights(w, l, false);
     if (status == CUDNN_STATUS_SUCCESS)
@@ -281,7 +281,7 @@ static wk_status run_with(work *w)
     w->block = wk_tensor_new(c->device, w->dtype, 1, &count);
     w->dblock = w->backward ? wk_tensor_new(c->device, w->dtype, 1, &count) : NULL;
     for (int64_t i = 0; i < s->b; i++)
-        w->lengths[i] = (int)s->t;
+        w->full[i] = (int)s->t;
     if (padded(w) && !wk_pending())
         WK_TRY(wk_vendor_lengths(c, "cuDNN", 0, w->lengths));
     if (wk_pending())
@@ -295,9 +295,10 @@ static wk_status run_with(work *w)
 
 static wk_status run_work(work *w)
 {
-    w->lengths = wk_alloc((size_t)w->s.b * sizeof *w->lengths);
-    wk_status status = w->lengths ? run_with(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-    wk_free(w->lengths);
+    w->full = wk_alloc(2 * (size_t)w->s.b * sizeof *w->full);
+    w->lengths = w->full ? w->full + w->s.b : NULL;
+    wk_status status = w->full ? run_with(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
+    wk_free(w->full);
     return status;
 }
 
