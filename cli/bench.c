@@ -79,8 +79,8 @@ static wk_status call(void *ctx)
 {
     const one_call *o = ctx;
     wk_call c = o->sample->call;
-    c.out[0] = o->of->how == BENCH_IN_PLACE ? o->sample->in[0] : NULL;
-    for (int i = 0; i < (o->of->how == BENCH_LOSS_ALONE ? 1 : wk_op_outputs(c.op)); i++)
+    c.out[0] = o->of->how & BENCH_IN_PLACE ? o->sample->in[0] : NULL;
+    for (int i = 0; i < (o->of->how & BENCH_FIRST_ALONE ? 1 : wk_op_outputs(c.op)); i++)
         c.want |= c.op->out[i].flags & WK_OPTIONAL ? 0 : 1u << i;
     return wk_call_run(&c);
 }
@@ -147,9 +147,13 @@ static double measure_sample(bench *b, const bench_case *k)
 static double measure(bench *b, const bench_case *k)
 {
     int fixed = wk_deterministic();
-    if (k->how == BENCH_ANY_ORDER)
+    wk_precision precision = wk_matmul_precision();
+    if (k->how & BENCH_ANY_ORDER)
         wk_set_deterministic(0);
+    if (k->how & BENCH_FAST)
+        wk_set_matmul_precision(WK_PRECISION_FAST);
     double us = measure_sample(b, k);
+    wk_set_matmul_precision(precision);
     wk_set_deterministic(fixed);
     return us;
 }

@@ -4,9 +4,10 @@
 
 #include "check/sample.h"
 
-/* In place: output 0 is input 0. Loss alone: without the gradient, which is another output. Any order: last bits may differ
- * from run to run (wk_set_deterministic). */
-typedef enum { BENCH_PLAIN, BENCH_IN_PLACE, BENCH_LOSS_ALONE, BENCH_ANY_ORDER } bench_how;
+/* In place: output 0 is input 0. First alone: without the other outputs, which peers do not make either. Any order: last bits
+ * may differ from run to run (wk_set_deterministic). Fast: what lies between products may be rounded
+ * (wk_set_matmul_precision). */
+enum { BENCH_PLAIN = 0, BENCH_IN_PLACE = 1, BENCH_FIRST_ALONE = 2, BENCH_ANY_ORDER = 4, BENCH_FAST = 8 };
 
 /* A case is an op on a sample (see sample.h) in one dtype. Bytes count each input and each output once, flops a
  * multiply-add as two; what is 0 is not reported. Names, sizes and counts are those of the peers' scripts. */
@@ -15,7 +16,7 @@ typedef struct {
     wk_dtype dtype;
     double bytes, flops;
     wk_layout layout;
-    bench_how how;
+    int how; /* of these, added up */
 } bench_case;
 
 /* The cases for a device, ended by one without a name. */

@@ -64,17 +64,21 @@
          flops, \
          0, \
          BENCH_PLAIN},
-#define CONV_GRADIENT(name, op, in, more, dtype, suffix, flops) \
-    {#op "." name suffix, #op, in more, dtype, 0, flops, 0, BENCH_PLAIN},
+#define CONV_GRADIENT(op, name, in, dtype, flops, how) \
+    {#op "." name, #op, in, dtype, 0, flops, 0, BENCH_FIRST_ALONE | (how)},
+#define CONV_DATA(name, x, y, w, more, dtype, flops) \
+    CONV_GRADIENT(conv2d_backward_data, name, "dy=T[" y "] weight=T[" w "] input_size=" x more, dtype, \
+                  flops, BENCH_PLAIN)
+#define CONV_WEIGHT(name, x, y, w, more, dtype, flops) \
+    CONV_GRADIENT(conv2d_backward_weight, name, "x=T[" x "] dy=T[" y "] kernel_size=" w more, dtype, flops, \
+                  BENCH_PLAIN) \
+    CONV_GRADIENT(conv2d_backward_weight, name ".any_order", "x=T[" x "] dy=T[" y "] kernel_size=" w more, \
+                  dtype, flops, BENCH_ANY_ORDER)
 #define CONV_GRADIENTS(name, x, y, w, more, flops) \
-    CONV_GRADIENT(name, conv2d_backward_data, "dy=T[" y "] weight=T[" w "] input_size=" x, more, WK_F32, \
-                  ".f32", flops) \
-    CONV_GRADIENT(name, conv2d_backward_data, "dy=T[" y "] weight=T[" w "] input_size=" x, more, WK_F16, \
-                  ".f16", flops) \
-    CONV_GRADIENT(name, conv2d_backward_weight, "x=T[" x "] dy=T[" y "] kernel_size=" w, more, WK_F32, \
-                  ".f32", flops) \
-    CONV_GRADIENT(name, conv2d_backward_weight, "x=T[" x "] dy=T[" y "] kernel_size=" w, more, WK_F16, \
-                  ".f16", flops)
+    CONV_DATA(name ".f32", x, y, w, more, WK_F32, flops) \
+    CONV_DATA(name ".f16", x, y, w, more, WK_F16, flops) \
+    CONV_WEIGHT(name ".f32", x, y, w, more, WK_F32, flops) \
+    CONV_WEIGHT(name ".f16", x, y, w, more, WK_F16, flops)
 
 #define RNN_LAYER(l, gates) \
     " weight_ih_l" l "=T[" gates ",1024]:-0.03..0.03 weight_hh_l" l "=T[" gates ",1024]:-0.03..0.03" \
@@ -147,9 +151,9 @@ static const bench_case cases[] = {
     ROW_CASES("512", "131072", ".f32", WK_F32, 8.0 * 131072 * 512)
     ROW_CASES("512", "131072", ".bf16", WK_BF16, 4.0 * 131072 * 512)
     {"cross_entropy.8192x32000.f32", "cross_entropy", "x=T[8192,32000] target=i64[8192]:0..32000", WK_F32,
-     4.0 * 8192 * 32000, 0, 0, BENCH_LOSS_ALONE},
+     4.0 * 8192 * 32000, 0, 0, BENCH_FIRST_ALONE},
     {"cross_entropy.8192x32000.bf16", "cross_entropy", "x=T[8192,32000] target=i64[8192]:0..32000", WK_BF16,
-     2.0 * 8192 * 32000, 0, 0, BENCH_LOSS_ALONE},
+     2.0 * 8192 * 32000, 0, 0, BENCH_FIRST_ALONE},
     {"rope.8x32x2048x128.bf16", "rope", "x=T[8,32,2048,128] cos=T[2048,64] sin=T[2048,64]", WK_BF16, 2 * N * 2, 0, 0,
      BENCH_PLAIN},
     {"matmul.4096.f32", "matmul", "a=T[4096,4096] b=T[4096,4096]", WK_F32, 0, 2.0 * 4096 * 4096 * 4096, 0, BENCH_PLAIN},
@@ -181,6 +185,8 @@ static const bench_case cases[] = {
     SDPA("decode", "16,32,1,128", "16,8,8192,128", "", 2.0 * 16 * 8 * 8192 * 128 * 2, 0)
     SDPA_BACKWARD("prefill", "4,32,4096,128", "4,32,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
     SDPA_BACKWARD("gqa", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
+    SDPA_GRADIENT("gqa.bf16.fast", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128, BENCH_FAST)
+    SDPA_GRADIENT("gqa.bf16.fast.any_order", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128, BENCH_FAST | BENCH_ANY_ORDER)
     SDPA_BACKWARD("full64", "8,16,4096,64", "8,16,4096,64", "8,16,4096", "", 10.0 * 8 * 16 * 4096 * 4096 * 64)
     {"sdpa.f32.2x16x2048x64", "sdpa", "q=T[2,16,2048,64] k=T[2,16,2048,64] v=T[2,16,2048,64]", WK_F32, 0,
      4.0 * 2 * 16 * 2048 * 2048 * 64, 0, BENCH_PLAIN},
@@ -212,7 +218,7 @@ static const bench_case cases[] = {
     RNN("gru", "gru", "3072", 3, ".f16", WK_F16)
     {"ctc_loss.t256.b32.c64", "ctc_loss",
      "x=T[256,32,64]:-8..-1 labels=i32[32,32]:1..64 input_lengths=i64[32]:256..257 label_lengths=i64[32]:32..33", WK_F32,
-     0, 0, 0, BENCH_LOSS_ALONE},
+     0, 0, 0, BENCH_FIRST_ALONE},
     {"index_select.embedding.bf16", "index_select", "x=T[128000,4096] ids=i64[16384]:0..128000 dim=0", WK_BF16,
      2 * ROWS * 2, 0, 0, BENCH_PLAIN},
     {"index_add.f32", "index_add", "x=T[32768,4096] ids=i64[16384]:0..32768 src=T[16384,4096] dim=0", WK_F32,

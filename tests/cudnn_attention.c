@@ -13,7 +13,8 @@ typedef struct {
 static const size all[] = {
     {1, 16, 16, 4096, 4096, 128, true, 0}, {1, 16, 16, 2048, 4096, 128, true, 0},
     {2, 8, 8, 4096, 4096, 64, false, 0},   {1, 4, 4, 128, 256, 64, true, 0},
-    {1, 4, 4, 256, 256, 128, true, 100},
+    {1, 4, 4, 256, 256, 128, true, 100},   {1, 24, 6, 4096, 4096, 128, true, 0},
+    {1, 8, 1, 2048, 2048, 64, false, 0},
 };
 
 static void packed(wk_cudnn_attention *w, int id, int64_t heads, int64_t rows, int64_t width)

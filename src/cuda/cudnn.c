@@ -95,6 +95,7 @@ cudnnDataType_t wk_cudnn_dtype(wk_dtype dtype)
 typedef struct {
     cudnnHandle_t handle;
     void *stream; /* that the handle works on */
+    wk_stream *beside;
     wk_keeper plans;
 } cudnn_stream;
 
@@ -167,22 +168,46 @@ static void detach(wk_stream *s)
     if (k->handle && s != s->gpu->stream)
         wk_cudnn.cudnnSetStream(k->handle, s->gpu->stream->handle);
     k->stream = NULL;
+    wk_stream *beside = k->beside;
+    k->beside = NULL;
     pthread_mutex_unlock(&s->dnn_lock);
+    wk_stream_drop(beside);
 }
 
-static wk_status open_handle(const wk_gpu *g, wk_stream *s)
+/* What the stream has, made where there is none yet. */
+static cudnn_stream *kept_by(wk_stream *s)
 {
-    cudnn_stream *k = s->dnn;
-    if (s->graph && !(k && k->handle))
-        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: it is not opened while a graph is captured");
+    cudnn_stream *k = s->dnn ? s->dnn : wk_alloc(sizeof *k);
     if (!k) {
-        k = wk_alloc(sizeof *k);
-        if (!k)
-            return wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
+        wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
+        return NULL;
+    }
+    if (!s->dnn) {
         *k = (cudnn_stream){0};
         s->dnn = k;
         s->dnn_detach = detach;
     }
+    return k;
+}
+
+wk_status wk_cudnn_beside(wk_stream *s, wk_stream **beside)
+{
+    pthread_mutex_lock(&s->dnn_lock);
+    cudnn_stream *k = kept_by(s);
+    if (k && !k->beside)
+        k->beside = wk_stream_make(s->gpu, NULL);
+    *beside = k ? k->beside : NULL;
+    pthread_mutex_unlock(&s->dnn_lock);
+    return *beside ? WK_OK : wk_error_status();
+}
+
+static wk_status open_handle(const wk_gpu *g, wk_stream *s)
+{
+    cudnn_stream *k = kept_by(s);
+    if (!k)
+        return wk_error_status();
+    if (s->graph && !k->handle)
+        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: it is not opened while a graph is captured");
     if (k->handle && k->stream == s->handle)
         return WK_OK;
     cudnnStatus_t status = k->handle ? CUDNN_STATUS_SUCCESS : wk_cudnn.cudnnCreate(&k->handle);

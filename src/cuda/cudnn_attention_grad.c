@@ -2,9 +2,13 @@
  * five products go with them. Each of two ways to the gradient of the queries has a price. Where the gradient of the
  * scores is kept in memory, it is a product over all keys; a few heads at a time, that memory is bounded. Where it is
  * not, blocks of keys add to the gradient in any order, and its bits differ from run to run: only where the user does
- * without that. */
+ * without that. Of heads that share a key's it rounds each one's gradients before it adds them: only where the user allows
+ * that, or where they can be taken for one. */
 #include "cudnn_attention.h"
+#include "gpu/runtime.h"
 #include "wick/index.h"
+#include "wick/matmul.h"
+#include "wick/ops.h"
 
 static cudnnBackendDescriptor_t step(wk_cudnn_plan *p, cudnnPointwiseMode_t mode, cudnnBackendDescriptor_t x,
                                      cudnnBackendDescriptor_t b, cudnnBackendDescriptor_t y)
@@ -43,17 +47,26 @@ static cudnnBackendDescriptor_t weights_of(wk_cudnn_plan *p, const wk_cudnn_atte
     return step(p, CUDNN_POINTWISE_EXP, x, NULL, wk_cudnn_between(p, f32, 4, all));
 }
 
-/* x^T . rows into dk or dv. */
+/* x^T . rows into dk or dv; of heads that share a key's the sum. What that is made of cuDNN keeps in the dtype: asked for f32
+ * it plans, and writes the dtype all the same. */
 static void add_key_gradient(wk_cudnn_plan *p, const wk_cudnn_attention *w, int id,
                              cudnnBackendDescriptor_t x, cudnnBackendDescriptor_t rows)
 {
-    const cudnnDataType_t type = wk_cudnn_dtype(w->dtype);
     const int64_t turned[] = {w->b, w->hq, w->t, w->s},
-                  strides[] = {w->hq * w->s * w->t, w->s * w->t, 1, w->t};
-    wk_cudnn_tensor t = {
-        .type = type, .rank = 4, .shape = turned, .strides = strides, .flags = WK_CUDNN_VIRTUAL};
+                  strides[] = {w->hq * w->s * w->t, w->s * w->t, 1, w->t},
+                  each[] = {w->b, w->hq, w->t, id == WK_ATTN_DK ? w->d : w->dv};
+    wk_cudnn_tensor t = {.type = wk_cudnn_dtype(w->dtype),
+                         .rank = 4,
+                         .shape = turned,
+                         .strides = strides,
+                         .flags = WK_CUDNN_VIRTUAL};
     cudnnBackendDescriptor_t xt = wk_cudnn_turn(p, x, wk_cudnn_tensor_of(p, &t));
-    wk_cudnn_product(p, xt, rows, wk_cudnn_attention_map(p, w, id, false));
+    cudnnBackendDescriptor_t y = wk_cudnn_attention_map(p, w, id, false);
+    if (w->hq == w->hk)
+        wk_cudnn_product(p, xt, rows, y);
+    else
+        wk_cudnn_reduce(p, CUDNN_REDUCE_TENSOR_ADD,
+                        wk_cudnn_product(p, xt, rows, wk_cudnn_between(p, t.type, 4, each)), y);
 }
 
 /* x . k into dq; where blocks of keys add to it, by way of a sum in f32. */
@@ -101,17 +114,27 @@ static void set_up(cudnnHandle_t handle, wk_cudnn_plan *p, const void *data)
 
 enum { MASK = 6, SUMS_ITSELF = 90600, ODD_KEYS = 91600 }; /* from which cuDNN on */
 
-/* The bytes of one head's scores, as the graph keeps them. */
+/* How many heads of queries share one of keys. */
+static int64_t group_of(const wk_call *c) { return c->in[0]->shape[1] / c->in[1]->shape[1]; }
+
+/* Whether it does not matter which query stands where: those of all heads that share a key's are then queries of one. */
+static bool can_fold(const wk_call *c) { return !WK_PARAMS(c, wk_sdpa_options)->causal; }
+
+/* The bytes that the graph keeps for one head of keys: in a fixed order the scores, and of heads that share it each one's
+ * gradients. */
 static double head_bytes(const wk_call *c)
 {
     int64_t s = (c->in[0]->shape[2] + 63) / 64 * 64, t = (c->in[1]->shape[2] + 127) / 128 * 128;
-    return (double)s * (double)t * (double)wk_bytes(c->dtype);
+    int64_t group = group_of(c), width = c->in[1]->shape[3] + c->in[2]->shape[3];
+    double scores = wk_deterministic() ? (double)s * (double)t * (double)wk_bytes(c->dtype) : 0;
+    double gradients = group > 1 ? (double)t * (double)width * (double)wk_bytes(c->dtype) : 0;
+    return (double)group * (scores + gradients);
 }
 
-/* So many heads fit into the workspace, beside a little. */
+/* So many heads of keys fit into the workspace, beside a little. */
 static int64_t heads_at_once(const wk_call *c)
 {
-    double heads = ((double)wk_workspace_most() - (1 << 16)) / head_bytes(c);
+    double heads = ((double)wk_workspace_most() - (1 << 16)) / (head_bytes(c) + 1);
     return heads > INT32_MAX ? INT32_MAX : (int64_t)heads;
 }
 
@@ -130,9 +153,9 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "it takes cuDNN 9.6";
     if (c->in[1]->shape[2] % 128 && wk_cudnn.cudnnGetVersion() < ODD_KEYS)
         return "cuDNN before 9.16 takes keys by 128";
-    if (c->in[0]->shape[1] > c->in[1]->shape[1])
+    if (group_of(c) > 1 && !can_fold(c) && wk_matmul_precision() != WK_PRECISION_FAST)
         return "cuDNN rounds what it adds up for heads that share a key's";
-    if (wk_deterministic() && heads_at_once(c) < 1)
+    if (heads_at_once(c) < 1)
         return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c);
 }
@@ -166,18 +189,20 @@ static wk_status run_graph(const wk_call *c)
 /* ---- parts of a call ---- */
 
 enum { INPUTS = 6, OUTPUTS = 3 };
+static bool of_keys(int i) { return i == 1 || i == 2; } /* of inputs as of outputs */
 
-/* From head h of image b on, nh of each of nb images. */
+/* From the keys' head h of image b on, nh of each of nb images. */
 typedef struct {
     int64_t b, nb, h, nh;
 } part;
 
-static wk_tensor cut(const wk_tensor *t, const part *p)
+/* group: so many heads there are for one of keys. */
+static wk_tensor cut(const wk_tensor *t, const part *p, int64_t group)
 {
     wk_tensor v = wk_tensor_local(t);
     v.shape[0] = p->nb;
-    v.shape[1] = p->nh;
-    v.offset += p->b * t->strides[0] + p->h * t->strides[1];
+    v.shape[1] = p->nh * group;
+    v.offset += p->b * t->strides[0] + p->h * group * t->strides[1];
     return v;
 }
 
@@ -185,12 +210,13 @@ static wk_status run_part(const wk_call *c, const part *p)
 {
     wk_call of_part = *c;
     wk_tensor in[INPUTS], out[OUTPUTS];
+    int64_t group = group_of(c);
     for (int i = 0; i < INPUTS; i++) {
-        in[i] = cut(c->in[i], p);
+        in[i] = cut(c->in[i], p, of_keys(i) ? 1 : group);
         of_part.in[i] = &in[i];
     }
     for (int i = 0; i < OUTPUTS; i++) {
-        out[i] = cut(c->out[i], p);
+        out[i] = cut(c->out[i], p, of_keys(i) ? 1 : group);
         of_part.out[i] = &out[i];
     }
     wk_scope_begin(); /* the next part uses the same memory */
@@ -198,6 +224,41 @@ static wk_status run_part(const wk_call *c, const part *p)
     wk_scope_end();
     return status;
 }
+
+/* ---- heads that share a key's ---- */
+
+/* t [b, heads, s, ..] as [b, heads / group, group s, ..]; false where its heads do not lie one behind the other. */
+static bool fold(wk_tensor *view, const wk_tensor *t, int64_t group)
+{
+    *view = wk_tensor_local(t);
+    view->shape[1] /= group;
+    view->shape[2] *= group;
+    view->strides[1] *= group;
+    return t->strides[1] == t->shape[2] * t->strides[2];
+}
+
+/* The call with as many heads of queries as of keys; views are of its inputs and of dq. */
+static wk_status fold_call(wk_call *c, wk_tensor *views, wk_tensor *dq)
+{
+    int64_t group = group_of(c);
+    for (int i = 0; i < INPUTS; i++) {
+        if (of_keys(i))
+            continue;
+        if (!fold(&views[i], c->in[i], group)) {
+            const wk_tensor *packed = wk_copy(c->in[i]);
+            if (!packed)
+                return wk_error_status();
+            fold(&views[i], packed, group);
+        }
+        c->in[i] = &views[i];
+    }
+    if (!fold(dq, c->out[0], group))
+        return wk_fail(WK_ERR_UNSUPPORTED, "cuDNN: heads of dq have to lie one behind the other");
+    c->out[0] = dq;
+    return WK_OK;
+}
+
+/* ---- all of it ---- */
 
 /* Where all heads of a tensor lie at one distance, they count as those of one image: parts are cut more evenly. */
 static void join_images(wk_call *c, wk_tensor *views)
@@ -216,24 +277,48 @@ static void join_images(wk_call *c, wk_tensor *views)
         c->out[i] = &views[INPUTS + i];
 }
 
-/* In a fixed order, so many heads at a time as have room. */
-wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
+/* So many heads of keys at a time, every other time on the queue beside, where there is one. */
+static wk_status run_parts(const wk_call *c, int64_t fit, wk_stream *beside)
 {
-    wk_call joined = *c;
-    wk_tensor views[INPUTS + OUTPUTS];
-    if (!wk_deterministic())
-        return run_graph(c);
-    join_images(&joined, views);
-    int64_t batch = joined.in[0]->shape[0], heads = joined.in[0]->shape[1];
-    int64_t fit = heads_at_once(c), cuts = (heads + fit - 1) / fit;
-    int64_t images = fit / heads > 1 ? fit / heads : 1, each = (heads + cuts - 1) / cuts;
+    int64_t batch = c->in[1]->shape[0], heads = c->in[1]->shape[1], cuts = (heads + fit - 1) / fit;
+    cuts += beside && cuts % 2; /* as many on each queue */
+    int64_t images = fit / heads > 1 ? fit / heads : 1, each = (heads + cuts - 1) / cuts, turn = 0;
     part p;
     for (p.b = 0; p.b < batch; p.b += images) {
         p.nb = images < batch - p.b ? images : batch - p.b;
         for (p.h = 0; p.h < heads; p.h += each) {
+            bool other = beside && turn++ % 2;
             p.nh = each < heads - p.h ? each : heads - p.h;
-            WK_TRY(run_part(&joined, &p));
+            if (other)
+                WK_TRY(wk_stream_push(beside));
+            wk_status status = run_part(c, &p);
+            if (other)
+                wk_stream_pop(beside);
+            WK_TRY(status);
         }
     }
     return WK_OK;
+}
+
+/* So many heads at a time as have room. Two queues share that room: while the last blocks of a part run on one, those of
+ * the next begin on the other. */
+wk_status wk_cudnn_run_sdpa_backward(wk_call *c)
+{
+    wk_call joined = *c;
+    wk_tensor folded[INPUTS], dq, views[INPUTS + OUTPUTS];
+    wk_stream *now = wk_gpu_stream(wk_gpu_of(c->device)), *beside = NULL;
+    if (group_of(c) > 1 && can_fold(c))
+        WK_TRY(fold_call(&joined, folded, &dq));
+    int64_t fit = heads_at_once(&joined);
+    if (fit >= c->in[1]->shape[0] * c->in[1]->shape[1])
+        return run_graph(&joined);
+    join_images(&joined, views);
+    if (fit > 1 && !now->graph) {
+        WK_TRY(wk_cudnn_beside(now, &beside));
+        WK_TRY(wk_stream_follow(beside, now));
+        fit /= 2;
+    }
+    wk_status status = run_parts(&joined, fit, beside);
+    wk_status done = beside ? wk_stream_follow(now, beside) : WK_OK;
+    return status == WK_OK ? done : status;
 }

@@ -59,6 +59,10 @@ typedef struct {
 /* WK_ERR_UNSUPPORTED when cuDNN has nothing for the call; the next implementation may take it. */
 wk_status wk_cudnn_run(wk_cudnn_call *d);
 
+/* A second queue for parts of a call that may overlap: made when it is first asked for, and kept with s. Who uses it
+ * orders it (wk_stream_follow) after s before, and s after it at the end. */
+wk_status wk_cudnn_beside(wk_stream *s, wk_stream **beside);
+
 /* Why cuDNN cannot take the call, whatever the op: the library is missing, a dtype out of the set, an empty tensor, a
  * size beyond an int. NULL when it can. */
 const char *wk_cudnn_refuse(const wk_call *c, unsigned dtypes);

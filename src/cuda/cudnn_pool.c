@@ -1,5 +1,6 @@
 /* cudnn_pool.c: means of windows by cuDNN, and their gradient. Planes are channels of one image. Its maximum is left
- * alone: where all of a window is -inf it gives the lowest finite number. */
+ * alone: where all of a window is -inf it gives the lowest finite number. So is the gradient of that: it goes by what equals
+ * the maximum, and which of several equal ones gets dy is not promised, where wick's first one does. */
 #include "cudnn_plan.h"
 #include "gpu/families.h"
 #include "gpu/vendor_ops.h"

@@ -2,7 +2,7 @@
  *
  * cuDNN keeps all weights in one block, in PyTorch's order of gates: they are copied there before each call. Its own
  * reserve is no use to wick's kernels, nor theirs to it: a forward that makes one, and a gradient that was given one, are
- * theirs.
+ * theirs. Lengths are fetched to the host, where it wants them: calls that are short beside the waiting are wick's too.
  *
  * With f16 and bf16 cuDNN would round gates and states at every step. They are computed in f32, on the tensor cores: tf32
  * holds every f16 and bf16, so that only the states lose bits, and only as factors; too many for gradients of f16. Where
@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/families.h"
+#include "gpu/vendor_ops.h"
 #include "ops/rnn.h"
 #include "ops/unary.h"
 #include "wick/ops.h"
@@ -21,28 +22,36 @@ typedef struct {
     wk_dtype dtype; /* that cuDNN sees */
     bool backward, cores;
     const wk_tensor *x, *h0, *c0, *dy, *dhn, *dcn;
-    const wk_tensor **weights; /* packed, of that dtype */
-    wk_tensor **dweights;
+    wk_tensor *block, *dblock; /* all weights as cuDNN keeps them, and their gradients */
+    int *full, *lengths;       /* of each sequence: all steps; those that count */
     wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
 } work;
 
 /* Kept with the plan. The workspace is cut into parts, each of these many bytes. */
-enum { PART_WORK, PART_RESERVE, PART_WEIGHTS, PART_GRADIENTS, PARTS };
+enum { PART_WORK, PART_RESERVE, PARTS };
 typedef struct {
     cudnnRNNDescriptor_t rnn;
     cudnnDropoutDescriptor_t none;
     cudnnRNNDataDescriptor_t x, y;
-    size_t part[PARTS];
-    size_t offset[]; /* in bytes, of each tensor of the tail */
+    size_t part[PARTS], weights; /* weights: bytes of the block */
+    int64_t offset[];            /* in elements, of each tensor of the tail */
 } layers;
 
 enum { T_STATE, T_MATRIX, T_BIAS };
 
+/* Whether to fetch the lengths is little beside the rest. */
+static bool is_long(const wk_call *c)
+{
+    wk_rnn_sizes s = wk_rnn_sizes_of(c);
+    double weights = (double)(s.layers * s.dirs * s.gates * s.hidden) * (double)(s.in + s.hidden);
+    return strcmp(wk_forced_impl(), "cudnn") == 0 || weights * (double)s.t * (double)s.b > 1e10;
+}
+
 static const char *refuse(const wk_call *c)
 {
     const wk_rnn_options *p = c->params;
-    if (c->in[WK_RNN_LENGTHS])
-        return "cuDNN takes lengths from the host only";
+    if (c->in[WK_RNN_LENGTHS] && (!is_long(c) || c->device->table->capturing(c->device)))
+        return "cuDNN takes lengths from the host, which would have to wait";
     if (p->training && p->dropout > 0)
         return "cuDNN's dropout draws other numbers than wick's";
     if (wk_op_inputs(c->op) > WK_RNN_DY ? c->in[WK_RNN_RESERVE] != NULL : (c->want >> 3 & 1))
@@ -66,6 +75,8 @@ static void destroy(wk_cudnn_plan *p)
     wk_free(l);
 }
 
+static bool padded(const work *w) { return w->call->in[WK_RNN_LENGTHS] != NULL; }
+
 static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w)
 {
     static const cudnnRNNMode_t modes[] = {[WK_LSTM] = CUDNN_LSTM,
@@ -86,29 +97,28 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
                         s->per == 4 ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
                         s->dirs == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
                         wk_cudnn_dtype(t), wk_cudnn_compute(t), math, (int32_t)s->in, (int32_t)s->hidden,
-                        (int32_t)s->hidden, (int32_t)s->layers, l->none, 0),
+                        (int32_t)s->hidden, (int32_t)s->layers, l->none,
+                        padded(w) ? CUDNN_RNN_PADDED_IO_ENABLED : 0),
                     "the layers");
     wk_cudnn_packed(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden});
     for (int i = T_MATRIX; i <= T_BIAS; i++)
         wk_cudnn_ok(p, wk_cudnn.cudnnCreateTensorDescriptor(&p->tensor[i]), "a tensor");
 }
 
-static void describe_sequence(wk_cudnn_plan *p, cudnnRNNDataDescriptor_t *d, const work *w, int64_t width)
+/* Sequences of these lengths; y is 0 behind them. */
+static cudnnStatus_t set_lengths(cudnnRNNDataDescriptor_t d, const work *w, int64_t width, const int *lengths)
 {
-    int *lengths = wk_alloc((size_t)w->s.b * sizeof *lengths);
-    if (!lengths) {
-        wk_cudnn_ok(p, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "lengths");
-        return;
-    }
-    for (int64_t i = 0; i < w->s.b; i++)
-        lengths[i] = (int)w->s.t;
-    if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(d), "a sequence"))
-        wk_cudnn_ok(p,
-                    wk_cudnn.cudnnSetRNNDataDescriptor(*d, wk_cudnn_dtype(w->dtype),
-                                                       CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED, (int)w->s.t,
-                                                       (int)w->s.b, (int)width, lengths, NULL),
-                    "a sequence");
-    wk_free(lengths);
+    double zero = 0; /* of any dtype */
+    return wk_cudnn.cudnnSetRNNDataDescriptor(d, wk_cudnn_dtype(w->dtype),
+                                              padded(w) ? CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED
+                                                        : CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
+                                              (int)w->s.t, (int)w->s.b, (int)width, lengths, &zero);
+}
+
+static cudnnStatus_t set_all_lengths(const layers *l, const work *w, const int *lengths)
+{
+    cudnnStatus_t status = set_lengths(l->x, w, w->s.in, lengths);
+    return status == CUDNN_STATUS_SUCCESS ? set_lengths(l->y, w, w->s.dirs * w->s.hidden, lengths) : status;
 }
 
 /* Where each tensor lies in cuDNN's block: its gates one behind the other, which is looked at. */
@@ -118,20 +128,19 @@ static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const wor
     char *const base = (char *)4096; /* only counted from */
     for (int i = 0; i < w->call->n_tail && p->status == CUDNN_STATUS_SUCCESS; i++) {
         int layer = i / s->per, which = i % s->per; /* both directions count as layers */
-        size_t gate = (size_t)(wk_count(w->weights[i]) / s->gates) * wk_bytes(w->dtype);
         for (int g = 0; g < s->gates; g++) {
             int id = g + (which % 2 ? (int)s->gates : 0);
             void *matrix = NULL, *bias = NULL;
             if (!wk_cudnn_ok(p,
-                             wk_cudnn.cudnnGetRNNWeightParams(h, l->rnn, layer, l->part[PART_WEIGHTS], base,
-                                                              id, p->tensor[T_MATRIX], &matrix,
-                                                              p->tensor[T_BIAS], &bias),
+                             wk_cudnn.cudnnGetRNNWeightParams(h, l->rnn, layer, l->weights, base, id,
+                                                              p->tensor[T_MATRIX], &matrix, p->tensor[T_BIAS],
+                                                              &bias),
                              "the place of a weight"))
                 return;
-            size_t at = (size_t)((char *)(which < WK_RNN_B_IH ? matrix : bias) - base);
+            int64_t at = ((char *)(which < WK_RNN_B_IH ? matrix : bias) - base) / (int64_t)wk_bytes(w->dtype);
             if (g == 0)
                 l->offset[i] = at;
-            else if (at != l->offset[i] + (size_t)g * gate)
+            else if (at != l->offset[i] + g * (wk_count(w->call->tail[i]) / s->gates))
                 wk_cudnn_give_up(p, "gates lie apart");
         }
     }
@@ -140,8 +149,9 @@ static void find_offsets(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const wor
 static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
 {
     const work *w = data;
-    size_t bytes = sizeof(layers) + (size_t)w->call->n_tail * sizeof(size_t);
-    layers *l = wk_alloc(bytes);
+    layers *l;
+    size_t bytes = sizeof *l + (size_t)w->call->n_tail * sizeof *l->offset;
+    l = wk_alloc(bytes);
     if (!l) {
         wk_cudnn_ok(p, CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "the layers");
         return;
@@ -150,18 +160,18 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
     p->op = l;
     p->destroy = destroy;
     describe(h, p, l, w);
-    describe_sequence(p, &l->x, w, w->s.in);
-    describe_sequence(p, &l->y, w, w->s.dirs * w->s.hidden);
-    if (p->status != CUDNN_STATUS_SUCCESS)
-        return;
+    wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(&l->x), "a sequence");
+    wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDataDescriptor(&l->y), "a sequence");
+    if (p->status != CUDNN_STATUS_SUCCESS || !wk_cudnn_ok(p, set_all_lengths(l, w, w->full), "a sequence"))
+        return; /* memory is asked for with all lengths full: other calls of the plan have other lengths */
     cudnnForwardMode_t mode = w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
     wk_cudnn_ok(p,
                 wk_cudnn.cudnnGetRNNTempSpaceSizes(h, l->rnn, mode, l->x, &l->part[PART_WORK],
                                                    &l->part[PART_RESERVE]),
                 "the size of the workspace");
-    wk_cudnn_ok(p, wk_cudnn.cudnnGetRNNWeightSpaceSize(h, l->rnn, &l->part[PART_WEIGHTS]),
-                "the size of the weights");
-    l->part[PART_GRADIENTS] = w->backward ? l->part[PART_WEIGHTS] : 0;
+    wk_cudnn_ok(p, wk_cudnn.cudnnGetRNNWeightSpaceSize(h, l->rnn, &l->weights), "the size of the weights");
+    if (l->weights > (size_t)wk_count(w->block) * wk_bytes(w->dtype))
+        wk_cudnn_give_up(p, "weights lie apart");
     for (int i = 0; i < PARTS; i++)
         p->workspace += (l->part[i] + 255) / 256 * 256;
     find_offsets(h, p, l, w);
@@ -171,21 +181,31 @@ static void set_up(cudnnHandle_t h, wk_cudnn_plan *p, const void *data)
 
 static void *at(const wk_tensor *t) { return t ? wk_ptr(t) : NULL; }
 
-/* Copies all tensors into the block, or out of it. */
-static cudnnStatus_t move_weights(const work *w, const layers *l, char *block, bool out)
+static wk_status store(const wk_tensor *from, wk_tensor *to)
 {
-    wk_gpu *g = wk_gpu_of(w->call->device);
-    void *stream = wk_gpu_stream_handle(g);
-    for (int i = 0; i < w->call->n_tail; i++) {
-        const wk_tensor *t = out ? w->dweights[i] : w->weights[i];
-        if (!t)
-            continue;
-        char *inside = block + l->offset[i], *outside = wk_ptr(t);
-        if (g->driver->copy(out ? outside : inside, out ? inside : outside,
-                            (size_t)wk_count(t) * wk_bytes(t->dtype), WK_COPY_WITHIN, stream))
-            return CUDNN_STATUS_EXECUTION_FAILED;
+    wk_cast_params p = {.dtype = to ? to->dtype : 0};
+    if (!to || from == to)
+        return WK_OK;
+    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {from}, .out = {to}});
+}
+
+/* Brings all tensors into the block, or the gradients out of theirs. */
+static cudnnStatus_t move_weights(const work *w, const layers *l, bool out)
+{
+    const wk_call *c = w->call;
+    wk_status status = WK_OK;
+    for (int i = 0; i < c->n_tail && status == WK_OK; i++) {
+        wk_tensor inside = wk_tensor_local(out ? w->dblock : w->block);
+        inside.rank = c->tail[i]->rank;
+        inside.offset += l->offset[i];
+        memcpy(inside.shape, c->tail[i]->shape, sizeof inside.shape);
+        wk_shape_strides(inside.rank, inside.shape, inside.strides);
+        if (!out)
+            status = store(c->tail[i], &inside);
+        else if (c->tail_out && c->tail_out[i])
+            status = store(&inside, c->tail_out[i]);
     }
-    return CUDNN_STATUS_SUCCESS;
+    return status == WK_OK ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
 static cudnnStatus_t queue_gradients(cudnnHandle_t h, const wk_cudnn_plan *p, char *const part[PARTS],
@@ -196,18 +216,17 @@ static cudnnStatus_t queue_gradients(cudnnHandle_t h, const wk_cudnn_plan *p, ch
     cudnnTensorDescriptor_t state = p->tensor[T_STATE];
     cudnnStatus_t status = wk_cudnn.cudnnRNNBackwardData_v8(
         h, l->rnn, NULL, l->y, at(w->y), at(w->dy), l->x, at(w->dx), state, at(w->h0), at(w->dhn), at(w->dh0),
-        state, at(w->c0), at(w->dcn), at(w->dc0), l->part[PART_WEIGHTS], part[PART_WEIGHTS],
-        l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
+        state, at(w->c0), at(w->dcn), at(w->dc0), l->weights, at(w->block), l->part[PART_WORK],
+        part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
     if (status != CUDNN_STATUS_SUCCESS)
         return status;
     /* What it finds there is added to. */
-    if (g->driver->fill(part[PART_GRADIENTS], 0, l->part[PART_GRADIENTS], wk_gpu_stream_handle(g)))
+    if (g->driver->fill(at(w->dblock), 0, l->weights, wk_gpu_stream_handle(g)))
         return CUDNN_STATUS_EXECUTION_FAILED;
-    status = wk_cudnn.cudnnRNNBackwardWeights_v8(h, l->rnn, CUDNN_WGRAD_MODE_ADD, NULL, l->x, at(w->x), state,
-                                                 at(w->h0), l->y, at(w->y), l->part[PART_GRADIENTS],
-                                                 part[PART_GRADIENTS], l->part[PART_WORK], part[PART_WORK],
-                                                 l->part[PART_RESERVE], part[PART_RESERVE]);
-    return status == CUDNN_STATUS_SUCCESS ? move_weights(w, l, part[PART_GRADIENTS], true) : status;
+    status = wk_cudnn.cudnnRNNBackwardWeights_v8(
+        h, l->rnn, CUDNN_WGRAD_MODE_ADD, NULL, l->x, at(w->x), state, at(w->h0), l->y, at(w->y), l->weights,
+        at(w->dblock), l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
+    return status == CUDNN_STATUS_SUCCESS ? move_weights(w, l, true) : status;
 }
 
 static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *workspace, const void *data)
@@ -220,13 +239,14 @@ static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *worksp
         part[i] = l->part[i] ? next : NULL;
         next += (l->part[i] + 255) / 256 * 256;
     }
-    cudnnStatus_t status = move_weights(w, l, part[PART_WEIGHTS], false);
+    cudnnStatus_t status = padded(w) ? set_all_lengths(l, w, w->lengths) : CUDNN_STATUS_SUCCESS;
+    if (status == CUDNN_STATUS_SUCCESS)
+        status = move_weights(w, l, false);
     if (status == CUDNN_STATUS_SUCCESS)
         status = wk_cudnn.cudnnRNNForward(
             h, l->rnn, w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, NULL, l->x, at(w->x),
-            l->y, at(w->y), state, at(w->h0), at(w->hn), state, at(w->c0), at(w->cn), l->part[PART_WEIGHTS],
-            part[PART_WEIGHTS], l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE],
-            part[PART_RESERVE]);
+            l->y, at(w->y), state, at(w->h0), at(w->hn), state, at(w->c0), at(w->cn), l->weights,
+            at(w->block), l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
     return status == CUDNN_STATUS_SUCCESS && w->backward ? queue_gradients(h, p, part, w) : status;
 }
 
@@ -244,51 +264,41 @@ static wk_tensor *place(const work *w, wk_tensor *t)
     return !t || t->dtype == w->dtype ? t : wk_tensor_new(w->call->device, w->dtype, t->rank, t->shape);
 }
 
-static wk_status store(const wk_tensor *from, wk_tensor *to)
-{
-    wk_cast_params p = {.dtype = to ? to->dtype : 0};
-    if (!to || from == to)
-        return WK_OK;
-    return wk_call_run(&(wk_call){.op = wk_op_find("cast"), .params = &p, .in = {from}, .out = {to}});
-}
-
 /* A result of this shape that nobody asked for. */
 static wk_tensor *or_new(const work *w, wk_tensor *t, const int64_t shape[3])
 {
     return t ? place(w, t) : wk_tensor_new(w->call->device, w->dtype, 3, shape);
 }
 
-static wk_status run_lists(work *w)
+static wk_status run_with(work *w)
 {
     const wk_call *c = w->call;
     const wk_rnn_sizes *s = &w->s;
-    for (int i = 0; i < c->n_tail; i++) {
-        w->weights[i] = values(w, c->tail[i]);
-        w->dweights[i] = c->tail_out ? place(w, c->tail_out[i]) : NULL;
-    }
-    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
-    wk_key_shape(&d.key, 10,
-                 (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode, w->dtype,
-                             w->cores});
+    enum { GAP = 64 }; /* room for aligned starts */
+    int64_t count = 0;
+    for (int i = 0; i < c->n_tail; i++)
+        count += wk_count(c->tail[i]) + GAP;
+    w->block = wk_tensor_new(c->device, w->dtype, 1, &count);
+    w->dblock = w->backward ? wk_tensor_new(c->device, w->dtype, 1, &count) : NULL;
+    for (int64_t i = 0; i < s->b; i++)
+        w->full[i] = (int)s->t;
+    if (padded(w) && !wk_pending())
+        WK_TRY(wk_vendor_lengths(c, "cuDNN", 0, w->lengths));
     if (wk_pending())
         return wk_error_status();
-    WK_TRY(wk_cudnn_run(&d));
-    for (int i = 0; i < c->n_tail; i++) {
-        if (w->dweights[i])
-            WK_TRY(store(w->dweights[i], c->tail_out[i]));
-    }
-    return WK_OK;
+    wk_cudnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
+    wk_key_shape(&d.key, 11,
+                 (int64_t[]){s->t, s->b, s->in, s->hidden, s->layers, s->dirs, s->per, w->p->mode, w->dtype,
+                             w->cores, padded(w)});
+    return wk_cudnn_run(&d);
 }
 
 static wk_status run_work(work *w)
 {
-    size_t n = (size_t)w->call->n_tail + 1;
-    w->weights = wk_alloc(n * sizeof *w->weights);
-    w->dweights = wk_alloc(n * sizeof *w->dweights);
-    wk_status status =
-        w->weights && w->dweights ? run_lists(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
-    wk_free(w->weights);
-    wk_free(w->dweights);
+    w->full = wk_alloc(2 * (size_t)w->s.b * sizeof *w->full);
+    w->lengths = w->full ? w->full + w->s.b : NULL;
+    wk_status status = w->full ? run_with(w) : wk_fail(WK_ERR_MEMORY, "cuDNN: out of memory");
+    wk_free(w->full);
     return status;
 }
 

@@ -1,7 +1,9 @@
 /* vendor_ops.c: arguments of calls as MIOpen and cuDNN both want them. */
 #include "vendor_ops.h"
 #include "ops/reduce.h"
+#include "ops/rnn.h"
 #include "ops/softmax.h"
+#include "runtime.h"
 #include "wick/ops.h"
 
 wk_status wk_vendor_unary_of(const wk_call *c, wk_vendor_unary *u)
@@ -90,6 +92,22 @@ wk_status wk_vendor_norm_backward(const wk_call *c, wk_vendor_norm *w)
     w->dweight = or_new(c, c->out[1], w);
     w->dbias = or_new(c, c->out[2], w);
     return finish();
+}
+
+/* ---- recurrent layers ---- */
+
+wk_status wk_vendor_lengths(const wk_call *c, const char *library, int least, int *lengths)
+{
+    const wk_tensor *packed = wk_tensor_packed(c->in[WK_RNN_LENGTHS]);
+    int64_t t = c->in[WK_RNN_X]->shape[0], b = c->in[WK_RNN_X]->shape[1];
+    if (!packed)
+        return wk_error_status();
+    WK_TRY(wk_gpu_download(c->device, lengths, wk_ptr(packed), (size_t)b * sizeof *lengths));
+    for (int64_t i = 0; i < b; i++) {
+        if (lengths[i] < least || lengths[i] > t)
+            return wk_fail(WK_ERR_UNSUPPORTED, "%s takes lengths from %d to that of x", library, least);
+    }
+    return WK_OK;
 }
 
 /* ---- pooling ---- */

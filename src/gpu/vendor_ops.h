@@ -34,6 +34,10 @@ wk_status wk_vendor_norm_train(const wk_call *c, wk_vendor_norm *w);
 wk_status wk_vendor_norm_infer(const wk_call *c, wk_vendor_norm *w);
 wk_status wk_vendor_norm_backward(const wk_call *c, wk_vendor_norm *w);
 
+/* Lengths of a recurrent layer's sequences on the host, where a library wants them: the device is waited for. Where one is
+ * shorter than `least`, or longer than x, the call is another implementation's (WK_ERR_UNSUPPORTED). */
+wk_status wk_vendor_lengths(const wk_call *c, const char *library, int least, int *lengths);
+
 /* Windows of pooling: h, w. */
 typedef struct {
     int size[2], padding[2], stride[2];

@@ -8,7 +8,7 @@
 #include "dnn.h"
 #include "gpu/blas.h"
 #include "gpu/families.h"
-#include "gpu/runtime.h"
+#include "gpu/vendor_ops.h"
 #include "miopen_rnn.h"
 #include "ops/rnn.h"
 #include "wick/ops.h"
@@ -242,27 +242,13 @@ static wk_status clear_past(const work *w, wk_tensor *t)
     return status;
 }
 
-static wk_status fetch_lengths(work *w)
-{
-    const wk_call *c = w->call;
-    const wk_tensor *packed = wk_tensor_packed(c->in[WK_RNN_LENGTHS]);
-    if (!packed)
-        return wk_error_status();
-    WK_TRY(wk_gpu_download(c->device, w->lengths, wk_ptr(packed), (size_t)w->s.b * sizeof *w->lengths));
-    for (int64_t i = 0; i < w->s.b; i++) {
-        if (w->lengths[i] < 1 || w->lengths[i] > w->s.t)
-            return wk_fail(WK_ERR_UNSUPPORTED, "MIOpen takes lengths from 1 to that of x");
-    }
-    return WK_OK;
-}
-
 static wk_status run_with(work *w)
 {
     const wk_call *c = w->call;
     const wk_rnn_sizes *s = &w->s;
     uint64_t sum = 0; /* of the lengths, which the plan keeps */
     if (c->in[WK_RNN_LENGTHS])
-        WK_TRY(fetch_lengths(w));
+        WK_TRY(wk_vendor_lengths(c, "MIOpen", 1, w->lengths));
     for (int64_t i = 0; w->lengths && i < s->b; i++)
         sum = (sum ^ (uint64_t)w->lengths[i]) * 0x9e3779b97f4a7c15 + (sum >> 29);
     wk_dnn_call d = {.call = c, .set_up = set_up, .run = queue, .data = w};
