@@ -1,6 +1,5 @@
 /* row_linear.c: linear, linear_act and rms_norm_linear of one row on the GPU: weights are read once, as fast as memory goes. */
 #include "kernels/row_linear.h"
-#include <stdlib.h>
 #include "gpu.h"
 #include "matmul.h"
 #include "ops/matmul.h"
@@ -17,14 +16,11 @@ static const wk_tensor *row_of(const wk_tensor *t)
     return row && (size_t)wk_ptr(row) % 16 ? wk_copy(row) : row;
 }
 
-/* As many blocks as share the device, all of them with the same number of turns. On NVIDIA one to a unit leaves room for the
- * kernel behind; elsewhere none begins before this one's end. */
+/* As many blocks as share the device, all of them with the same number of turns. */
 static int64_t choose_blocks(const wk_gpu *g, int64_t n)
 {
     int64_t waves = WK_ROW_LINEAR_THREADS / g->facts.wave, groups = (n + waves - 1) / waves;
     int64_t most = (g->driver->kind == WK_KIND_CUDA ? 1 : 2) * (int64_t)g->facts.units;
-    if (getenv("WK_NLB"))
-        most = atoi(getenv("WK_NLB")) * (int64_t)g->facts.units;
     int64_t turns = (groups + most - 1) / most;
     return (groups + turns - 1) / turns;
 }
@@ -40,18 +36,26 @@ static row_linear_args args_of(const wk_call *c, const wk_tensor *x, const wk_te
                              .y = wk_ptr(c->out[0]),
                              .pitch = w->strides[0],
                              .n = (i32)wk_count(c->out[0]),
-                             .k = (i32)w->shape[1],
-                             .fetch = getenv("WK_FETCH") ? atoi(getenv("WK_FETCH")) : 8192};
+                             .k = (i32)w->shape[1]};
 }
+
+/* NVIDIA's shared memory: where weights come to lies behind the row, which is filled up to whole rounds. */
+static i32 room_at(int64_t k) { return (i32)((k + 2047) / 2048 * 2048 * 2); }
+static i32 shared_for(int64_t k) { return room_at(k) + WK_ROW_LINEAR_THREADS * WK_ROW_LINEAR_DEEP * 16; }
 
 static wk_status launch(const wk_call *c, row_linear_args *a, bool gated)
 {
+    /* More than half of a multiprocessor's, where kernels begin early: of two blocks on one of them and none on another both
+     * would be late. */
+    const i32 alone = 116 << 10;
     const wk_gpu *g = wk_gpu_of(c->device);
     wk_grid grid = {.x = choose_blocks(g, a->n)};
-    if (g->driver->kind == WK_KIND_CUDA) { /* the row, filled up to whole rounds, and what is on its way */
-        a->room = (a->k + 2047) / 2048 * 2048 * (i32)wk_bytes(c->dtype);
-        grid.shared = a->room + WK_ROW_LINEAR_THREADS * WK_ROW_LINEAR_DEEP * 16;
+    if (g->driver->kind == WK_KIND_CUDA) {
+        a->room = room_at(a->k);
+        grid.shared = shared_for(a->k);
     }
+    if (g->facts.early && grid.shared < alone && alone <= g->facts.shared_bytes)
+        grid.shared = alone;
     return WK_LAUNCH(c, &kernel,
                      WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {a->norm != NULL, (short)gated}), grid,
                      *a);
@@ -67,6 +71,9 @@ static const char *refuse(const wk_call *c, const wk_tensor *x, const wk_tensor 
         return "not one row";
     if (k % 8 || k > longest)
         return "a row that is too long, or no multiple of 8";
+    const wk_gpu *g = wk_gpu_of(c->device);
+    if (g->driver->kind == WK_KIND_CUDA && shared_for(k) > g->facts.shared_bytes - 1024)
+        return "a row that takes more shared memory than there is";
     if (w->strides[1] != 1 || w->strides[0] % 8 || (size_t)wk_ptr(w) % 16)
         return "weights that cannot be read 16 bytes at a time";
     return NULL;

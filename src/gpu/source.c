@@ -94,6 +94,7 @@
     X(pool_hip, "pool.hip") \
     X(quant_hip, "quant.hip") \
     X(quant_matrix_hip, "quant_matrix.hip") \
+    X(quant_row_hip, "quant_row.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

@@ -22,7 +22,6 @@ typedef struct {
     i32 n, k;
     i32 act;
     i32 room;  /* NVIDIA: where weights come to, in shared memory, behind the row */
-    i32 fetch; /* bytes of its first weights that a wave asks for before it waits for x */
     double eps;
 } row_linear_args;
 

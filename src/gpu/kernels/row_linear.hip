@@ -1,11 +1,17 @@
 /* row_linear.hip: weights times one row (a step of a language model), at the speed of memory: a wave's next weights are always
- * on their way, and the first ones before the kernel ahead is done. With a norm every block makes it for itself, which costs
- * less than a kernel of its own and the wait for it. */
+ * on their way. With a norm every block makes it for itself, which costs less than a kernel of its own and the wait for it. */
 #define BEGINS_ITSELF
 #include "act.h"
 #include "row_linear.h"
 
 const int THREADS = WK_ROW_LINEAR_THREADS, WAVES = THREADS / WAVE;
+
+/* One of the two elements of a word. What waits in registers does so as words: taken apart it would want twice as many. */
+template <class T> DEVICE f32 word_at(u32 w, int high)
+{
+    return get(T{(unsigned short)(high ? w >> 16 : w)});
+}
+template <> MEMBER f32 word_at<bf16>(u32 w, int high) { return bit_cast<f32>(high ? w & 0xFFFF0000 : w << 16); }
 
 /* Zeros behind the row, as far as whole steps go. */
 template <class T> DEVICE void pad_row(const row_linear_args &a, T *row, int whole)
@@ -15,56 +21,85 @@ template <class T> DEVICE void pad_row(const row_linear_args &a, T *row, int who
         store<VEC>(row + at, pack<T, VEC>{});
 }
 
-/* The row to shared memory. */
-template <class T> DEVICE void copy_row(const row_linear_args &a, T *row)
-{
-    const int VEC = 16 / sizeof(T);
-    for (int at = (int)thread_id() * VEC; at < a.k; at += THREADS * VEC)
-        store<VEC>(row + at, load<VEC>((const T *)a.x + at));
-}
+/* The row on its way to shared memory. */
+template <class T> struct plain_row {
+    static const int VEC = 16 / sizeof(T), PACKS = WK_ROW_LINEAR_K / THREADS / VEC;
+    pack<u32, 4> x[PACKS];
+    MEMBER void load_all(const row_linear_args &a)
+    {
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = (p * THREADS + (int)thread_id()) * VEC;
+            if (at < a.k)
+                x[p] = load<4>((const u32 *)((const T *)a.x + at));
+        }
+    }
+    MEMBER void leave(const row_linear_args &a, T *row)
+    {
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = (p * THREADS + (int)thread_id()) * VEC;
+            if (at < a.k)
+                store<4>((u32 *)(row + at), x[p]);
+        }
+    }
+};
 
-/* The norm of the row to shared memory. The first block writes the sum. */
-template <class T> DEVICE void normalise(const row_linear_args &a, T *row)
-{
-    const int VEC = 16 / sizeof(T), PACKS = WK_ROW_LINEAR_NORM_K / THREADS / VEC;
-    SHARED f32 room[WAVES];
-    f32 v[PACKS][VEC], squares = 0;
-    UNROLL
-    for (int p = 0; p < PACKS; p++) {
-        int at = (p * THREADS + (int)thread_id()) * VEC;
-        pack<T, VEC> x = {}, z = {};
-        if (at < a.k) {
-            x = load<VEC>((const T *)a.x + at);
+/* The same with its norm. The first block writes the sum. */
+template <class T> struct normal_row {
+    static const int VEC = 16 / sizeof(T), PACKS = WK_ROW_LINEAR_NORM_K / THREADS / VEC;
+    pack<u32, 4> x[PACKS], z[PACKS], by[PACKS];
+    MEMBER void load_all(const row_linear_args &a)
+    {
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = (p * THREADS + (int)thread_id()) * VEC;
+            x[p] = z[p] = by[p] = {};
+            if (at >= a.k)
+                continue;
+            x[p] = load<4>((const u32 *)((const T *)a.x + at));
             if (a.residual)
-                z = load<VEC>((const T *)a.residual + at);
+                z[p] = load<4>((const u32 *)((const T *)a.residual + at));
+            by[p] = load<4>((const u32 *)((const T *)a.norm + at));
         }
+    }
+    /* Element e of a pack's sum. */
+    MEMBER f32 value(int p, int e) const
+    {
+        return word_at<T>(x[p].v[e / 2], e % 2) + word_at<T>(z[p].v[e / 2], e % 2);
+    }
+    MEMBER void leave(const row_linear_args &a, T *row)
+    {
+        SHARED f32 room[WAVES];
+        f32 squares = 0;
         UNROLL
-        for (int e = 0; e < VEC; e++) {
-            v[p][e] = get(x.v[e]) + (a.residual ? get(z.v[e]) : 0);
-            squares = m_fma(v[p][e], v[p][e], squares);
-            x.v[e] = put<T>(v[p][e]);
+        for (int p = 0; p < PACKS; p++)
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                squares = m_fma(value(p, e), value(p, e), squares);
+        f32 scale = 1 / m_sqrt(block_reduce<op_sum, THREADS>(squares, room) / a.k + (f32)a.eps);
+        UNROLL
+        for (int p = 0; p < PACKS; p++) {
+            int at = (p * THREADS + (int)thread_id()) * VEC;
+            pack<T, VEC> y, sum;
+            UNROLL
+            for (int e = 0; e < VEC; e++) {
+                sum.v[e] = put<T>(value(p, e));
+                y.v[e] = put<T>(value(p, e) * scale * word_at<T>(by[p].v[e / 2], e % 2));
+            }
+            if (at < a.k)
+                store<VEC>(row + at, y);
+            if (at < a.k && a.sum && block_id() == 0)
+                store<VEC>((T *)a.sum + at, sum);
         }
-        if (at < a.k && a.sum && block_id() == 0)
-            store<VEC>((T *)a.sum + at, x);
     }
-    f32 scale = 1 / m_sqrt(block_reduce<op_sum, THREADS>(squares, room) / a.k + (f32)a.eps);
-    UNROLL
-    for (int p = 0; p < PACKS; p++) {
-        int at = (p * THREADS + (int)thread_id()) * VEC;
-        if (at >= a.k)
-            continue;
-        pack<T, VEC> w = load<VEC>((const T *)a.norm + at), y;
-        UNROLL
-        for (int e = 0; e < VEC; e++)
-            y.v[e] = put<T>(v[p][e] * scale * get(w.v[e]));
-        store<VEC>(row + at, y);
-    }
-}
-
-/* The two elements of a word. */
-template <class T> DEVICE f32 word_lo(u32 w) { return get(T{(unsigned short)w}); }
-template <class T> DEVICE f32 word_hi(u32 w) { return get(T{(unsigned short)(w >> 16)}); }
-template <> MEMBER f32 word_hi<bf16>(u32 w) { return bit_cast<f32>(w & 0xFFFF0000); }
+};
+template <class T, int NORM> struct row_of {
+    typedef plain_row<T> type;
+};
+template <class T> struct row_of<T, 1> {
+    typedef normal_row<T> type;
+};
 
 /* Packs of weights that a lane has on their way or there, in places 0 .. WK_ROW_LINEAR_DEEP - 1. */
 #if defined(WK_NVIDIA) && __CUDA_ARCH__ >= 800
@@ -95,36 +130,24 @@ struct places {
 /* ROWS rows of weights on their way through a wave, a round of STEPS steps ahead; zeros behind a row's end. */
 template <class T, int ROWS> struct weights {
     static const int VEC = 16 / sizeof(T), STEP = WAVE * VEC, STEPS = WK_ROW_LINEAR_DEEP / ROWS, ROUND = STEPS * STEP;
-    const T *row;     /* the lane's place in the row that comes next */
-    i64 pitch, apart; /* pitch: from a row of the wave to its next */
-    int n, stride, i; /* i: the number of the row that comes next */
-    int k, at;        /* without the lane's columns: those of a row, and where the round that comes next begins */
+    const row_linear_args &a;
+    const T *row;      /* the lane's place in the row that comes next */
+    int stride, i;     /* i: the number of the row that comes next; stride: waves of all blocks */
+    int k, at;         /* k: columns of a row from the lane's first on; at: where the round that comes next begins */
     places held;
 
-    MEMBER weights(const row_linear_args &a, unsigned char *room)
-        : n(a.n), stride((int)grid_blocks() * WAVES), i((int)block_id() * WAVES + (int)wave_id()),
-          k(a.k - (int)lane_id() * VEC), at(0), held(room)
+    MEMBER weights(const row_linear_args &args, unsigned char *room)
+        : a(args), stride((int)grid_blocks() * WAVES), i((int)block_id() * WAVES + (int)wave_id()),
+          k(args.k - (int)lane_id() * VEC), at(0), held(room)
     {
         row = (const T *)a.weight + i * a.pitch + lane_id() * VEC;
-        pitch = stride * a.pitch;
-        apart = a.apart;
     }
     MEMBER void ask(int s)
     {
         UNROLL
         for (int r = 0; r < ROWS; r++)
-            held.ask(s * ROWS + r, row + at + r * apart + s * STEP, i < n && at + s * STEP < k);
+            held.ask(s * ROWS + r, row + at + r * a.apart + s * STEP, i < a.n && at + s * STEP < k);
         held.asked();
-    }
-    /* The first weights of the wave, before anything is read. */
-    MEMBER void fetch(u32 bytes) const
-    {
-        bytes = lesser(bytes / ROWS, (u32)(k * sizeof(T)));
-        if (lane_id() != 0 || bytes == 0 || i >= n)
-            return;
-        UNROLL
-        for (int r = 0; r < ROWS; r++)
-            fetch_ahead(row + r * apart, bytes);
     }
     MEMBER void begin()
     {
@@ -135,11 +158,14 @@ template <class T, int ROWS> struct weights {
     /* The sums of the round that is there, while the next comes. True at the end of a row. */
     MEMBER bool turn(const T *x, f32 *sum)
     {
-        bool end = at + ROUND >= k + (int)lane_id() * VEC;
+        bool end = at + ROUND >= a.k;
         x += at;
-        at = end ? 0 : at + ROUND;
-        i += end ? stride : 0;
-        row += end ? pitch : 0;
+        at += ROUND;
+        if (end) {
+            at = 0;
+            i += stride;
+            row += stride * a.pitch;
+        }
         UNROLL
         for (int s = 0; s < STEPS; s++) {
             pack<u32, 4> xs = load<4>((const u32 *)(x + s * STEP));
@@ -148,10 +174,8 @@ template <class T, int ROWS> struct weights {
             for (int r = 0; r < ROWS; r++) {
                 pack<u32, 4> w = held.take(s * ROWS + r);
                 UNROLL
-                for (int e = 0; e < 4; e++) {
-                    sum[r] = m_fma(word_lo<T>(xs.v[e]), word_lo<T>(w.v[e]), sum[r]);
-                    sum[r] = m_fma(word_hi<T>(xs.v[e]), word_hi<T>(w.v[e]), sum[r]);
-                }
+                for (int e = 0; e < VEC; e++)
+                    sum[r] = m_fma(word_at<T>(xs.v[e / 2], e % 2), word_at<T>(w.v[e / 2], e % 2), sum[r]);
             }
             ask(s);
         }
@@ -173,27 +197,26 @@ template <class T, int ROWS> DEVICE void finish(const row_linear_args &a, int i,
         ((T *)a.y)[i] = put<T>(ROWS > 1 ? act_silu(sum[0]) * sum[ROWS - 1] : activate(a.act, sum[0]));
 }
 
-/* A wave makes one result after the other, a grid apart. */
+/* A wave makes one result after the other. */
 template <class T, int NORM, int GATED> DEVICE void row_linear(const row_linear_args &a)
 {
     const int ROWS = 1 + GATED;
     ROOM(bytes, WK_ROW_LINEAR_K * sizeof(T));
     T *row = (T *)bytes;
+    typename row_of<T, NORM>::type x;
     weights<T, ROWS> w(a, bytes + a.room);
-    w.fetch((u32)a.fetch);
+    let_next_begin();
+    if (NORM && global_thread() == 0)
+        fetch_ahead(a.norm, a.k * sizeof(T));
     wait_for_inputs();
+    x.load_all(a);
     w.begin();
-    if (NORM)
-        normalise(a, row);
-    else
-        copy_row(a, row);
+    x.leave(a, row);
     pad_row(a, row, (a.k + w.ROUND - 1) / w.ROUND * w.ROUND);
     barrier();
     while (w.i < a.n) {
         f32 sum[ROWS] = {};
         int i = w.i;
-        if (i + w.stride >= a.n) /* the last one: the next kernel may ask for its weights */
-            let_next_begin();
         while (!w.turn(row + lane_id() * w.VEC, sum)) {
         }
         finish<T, ROWS>(a, i, sum);
