@@ -73,7 +73,6 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUresult, cuLaunchKernel, \
       (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, unsigned int, \
        unsigned int, CUstream, void **, void **)) \
-    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **)) \
     X(CUresult, cuStreamBeginCapture_v2, (CUstream, CUstreamCaptureMode)) \
     X(CUresult, cuStreamEndCapture, (CUstream, CUgraph *)) \
     X(CUresult, cuGraphInstantiateWithFlags, (CUgraphExec *, CUgraph, unsigned long long)) \
@@ -81,6 +80,10 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUresult, cuGraphDestroy, (CUgraph)) \
     X(CUresult, cuGraphExecDestroy, (CUgraphExec)) \
     X(CUresult, cuGetErrorString, (CUresult, const char **))
+
+/* Of newer drivers, NULL where there is none. */
+#define WK_CUDA_NEWER_CALLS(X) \
+    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))
 
 #define WK_NVRTC_CALLS(X) \
     X(nvrtcResult, nvrtcVersion, (int *, int *)) \

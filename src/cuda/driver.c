@@ -1,4 +1,5 @@
 /* driver.c: NVIDIA devices through the CUDA driver. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include "cuda_libs.h"
@@ -12,6 +13,7 @@ wk_library wk_lib_cuda = {.name = "libcuda",
                           .package = "NVIDIA's driver, libcuda1 (Debian)",
                           .folders = folders};
 wk_cuda_calls wk_cu;
+static int version; /* of CUDA, as the driver knows it: 12030; from there on graphs keep early launches */
 
 static CUdeviceptr address(const void *p) { return (CUdeviceptr)(size_t)p; }
 
@@ -38,7 +40,7 @@ static int open_device(int ordinal, wk_gpu_facts *f, void **context)
     if (code == 0)
         code = wk_cu.cuDeviceTotalMem_v2(&f->memory, d);
     snprintf(f->arch, sizeof f->arch, "sm_%d%d", major, minor);
-    f->early = major >= 9;
+    f->early = major >= 9 && version >= 12030 && wk_cu.cuLaunchKernelEx;
     return code ? code : wk_cu.cuDevicePrimaryCtxRetain((CUcontext *)context, d);
 }
 
@@ -231,15 +233,15 @@ static bool usable;
 
 static void load(void)
 {
-    static const wk_symbol symbols[] = {
 #define X(result, name, arguments) {#name, (void **)&wk_cu.name},
-        WK_CUDA_CALLS(X)
+    static const wk_symbol symbols[] = {WK_CUDA_CALLS(X)}, newer[] = {WK_CUDA_NEWER_CALLS(X)};
 #undef X
-    };
     wk_library *l = &wk_lib_cuda;
-    int n = 0, version = 0;
+    int n = 0;
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        *newer[i].place = dlsym(l->handle, newer[i].name);
     int code = wk_cu.cuInit(0);
     if (wk_cu.cuDriverGetVersion(&version) == 0)
         snprintf(l->version, sizeof l->version, "CUDA %d.%d", version / 1000, version % 1000 / 10);

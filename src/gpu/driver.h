@@ -61,8 +61,7 @@ typedef struct wk_driver {
     int (*function_shared)(void *function, int bytes); /* more dynamic shared memory than the default */
     int (*launch)(void *function, const unsigned grid[3], unsigned threads, unsigned shared, void *stream,
                   void **args);
-    /* The same, and the kernel may begin before the one ahead of it is done; for devices whose facts say so. NULL: none
-     * do. */
+    /* The same, and the kernel may begin before the one ahead of it is done; for devices whose facts say so. */
     int (*launch_early)(void *function, const unsigned grid[3], unsigned threads, unsigned shared,
                         void *stream, void **args);
 
