@@ -196,6 +196,21 @@ DEVICE void copy_async(void *shared, const void *from, bool there)
         "l"(from), "r"((u32)there)
         : "memory");
 }
+/* The same for what is read once: it leaves the shared cache first, and what is read again (also the kernels' instructions)
+ * stays there. policy: first_to_leave(). */
+DEVICE u64 first_to_leave()
+{
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+DEVICE void copy_async_once(void *shared, const void *from, bool there, u64 policy)
+{
+    asm volatile("{.reg .pred none; setp.eq.u32 none, %2, 0;\n"
+                 "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, none, %3;}" ::"r"(shared_address(shared)),
+                 "l"(from), "r"((u32)there), "l"(policy)
+                 : "memory");
+}
 /* Closes a group of the thread's copies. */
 DEVICE void copies_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* All of the thread's groups are there but the last LATER ones. For the thread itself. */

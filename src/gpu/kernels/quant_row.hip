@@ -286,8 +286,9 @@ template <class T, int FORMAT> DEVICE void quant_row(const quant_dot_args &a)
     R rows = {a, bytes + pairs * sizeof(pair_of_runs) + wave * 2 * R::ROWS * R::BYTES,
               (u32)(a.k / R::F::BLOCK * R::F::BYTES), (u32)((a.k + R::UNIT - 1) / R::UNIT), 0, 0,
               first + wave * R::ROWS, lesser(last, a.n), waves};
-    if (lane_id() < R::ROWS && rows.row + lane_id() < rows.last)
-        fetch_ahead(a.weight + (rows.row + lane_id()) * a.pitch, lesser(rows.end, (u32)R::BYTES));
+    u32 ahead = lesser(rows.end, (u32)R::BYTES) / 16 * 16;
+    if (lane_id() < R::ROWS && rows.row + lane_id() < rows.last && ahead)
+        fetch_ahead(a.weight + (rows.row + lane_id()) * a.pitch, ahead);
     if (thread_id() == 0)
         has_odd = 0;
     wait_for_inputs();

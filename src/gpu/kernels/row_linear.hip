@@ -105,8 +105,9 @@ template <class T> struct row_of<T, 1> {
 #if defined(WK_NVIDIA) && __CUDA_ARCH__ >= 800
 struct places { /* in shared memory: the compiler would have all of them come back before it lets the next go */
     pack<u32, 4> *mine;
-    MEMBER places(unsigned char *room) : mine((pack<u32, 4> *)room + thread_id()) {}
-    MEMBER void ask(int s, const void *from, bool there) { copy_async(mine + s * THREADS, from, there); }
+    u64 policy;
+    MEMBER places(unsigned char *room) : mine((pack<u32, 4> *)room + thread_id()), policy(first_to_leave()) {}
+    MEMBER void ask(int s, const void *from, bool there) { copy_async_once(mine + s * THREADS, from, there, policy); }
     MEMBER void asked() { copies_group(); }
     template <int LATER> MEMBER void wait() { copies_wait_but<LATER>(); }
     MEMBER pack<u32, 4> take(int s) { return mine[s * THREADS]; }
