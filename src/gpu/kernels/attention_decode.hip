@@ -181,6 +181,12 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     /* k: the lane's part of the tile's first row; left: keys from there on. */
     MEMBER void load_keys(const attn_args &a, const T *k, int left)
     {
+        if (left >= 16 && a.d == D) { /* nothing to ask: they go at once, and not behind what comes next here */
+            UNROLL
+            for (int c = 0; c < D; c += 32)
+                row_operands<T>(k + c, 8 * a.k.s, 32, 32, &keys[c / 16]);
+            return;
+        }
         UNROLL
         for (int c = 0; c < D; c += 32)
             row_operands<T>(k + c, 8 * a.k.s, part_row() < left ? a.d - c - part_col() : 0,
@@ -188,6 +194,14 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     }
     MEMBER void load_values(const attn_args &a, const T *v, int left)
     {
+        if (left >= 16 && a.dv == BLOCKS * MIX_COLS) {
+            UNROLL
+            for (int b = 0; b < BLOCKS; b++)
+                UNROLL
+                for (int i = 0; i < MIX_KEYS; i++)
+                    values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+            return;
+        }
         UNROLL
         for (int b = 0; b < BLOCKS; b++)
             UNROLL
