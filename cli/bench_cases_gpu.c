@@ -103,10 +103,14 @@
     {op "." rows "x" cols ".bf16", op, "x=T[" rows "," cols "] residual=T[" rows "," cols "] weight=T[" cols "]" more, \
      WK_BF16, 4 * HALF, 0, 0, BENCH_PLAIN},
 #define HALF (8192.0 * 4096 * 2) /* bytes of a bf16 tensor of 8192 x 4096; 65536 x 512 is as large */
+/* The layers of a language model's step. */
+#define ROW(k, n) \
+    {"linear.1x" #k "x" #n ".bf16", "linear", "x=T[1," #k "] weight=T[" #n "," #k "]", WK_BF16, 2.0 * k * n, 0, 0, BENCH_PLAIN},
 #define FUSED \
     ADD_NORM("add_rms_norm", "8192", "4096", "") \
     ADD_NORM("add_rms_norm", "65536", "512", "") \
     ADD_NORM("add_layer_norm", "8192", "4096", " bias=T[4096]") \
+    ROW(4096, 4096) ROW(14336, 4096) ROW(4096, 128256) \
     {"rms_norm_linear.gated.1x4096x14336.bf16", "rms_norm_linear", \
      "x=T[1,4096] residual=T[1,4096] norm=T[4096] weight=T[14336,4096] gated=1", WK_BF16, 14336.0 * 4096 * 2, 0, 0, BENCH_PLAIN}, \
     {"bias_act.gelu.8192x8192.bf16", "bias_act", "x=T[8192,8192] bias=T[8192] act=gelu", WK_BF16, 2 * N * 2, 0, 0, BENCH_PLAIN}, \

@@ -21,7 +21,7 @@ static uint64_t mix(uint64_t x)
     return x ^ (x >> 31);
 }
 
-enum { MAX_LISTED = 8 };
+enum { MAX_LISTED = 64 };
 
 typedef struct {
     double lo, hi;

@@ -159,18 +159,11 @@ static wk_grid grid_of(const attn_args *a, int64_t width, int columns)
                      .z = a->splits};
 }
 
-/* Cuts the keys where there are too few rows for `each` blocks on every unit of the device, and makes room for the
- * parts. */
-static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t each,
-                               int64_t keys_each)
+/* Cuts the keys into splits of so many, and makes room for the parts. */
+static wk_status split_keys(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t keys)
 {
-    int64_t wanted = each * (int64_t)wk_gpu_of(c->device)->facts.units / ((int64_t)a->blocks * a->units);
-    int64_t most = a->t / keys_each, splits = wanted < most ? wanted : most;
-    if (splits < 2)
-        return WK_OK;
-    splits = splits > 128 ? 128 : splits;
-    a->split_keys = (i32)(((a->t + splits - 1) / splits + 63) / 64 * 64);
-    a->splits = (a->t + a->split_keys - 1) / a->split_keys;
+    a->split_keys = (i32)keys;
+    a->splits = (i32)((a->t + keys - 1) / keys);
     wk_dtype compute = wk_stat_dtype(dtype);
     wk_tensor *y = wk_tensor_new(c->device, compute, 3, (int64_t[]){a->splits, a->rows, a->dv});
     wk_tensor *state = wk_tensor_new(c->device, compute, 3, (int64_t[]){2, a->splits, a->rows});
@@ -180,6 +173,18 @@ static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, i
     a->part_top = wk_ptr(state);
     a->part_sum = (char *)a->part_top + a->splits * a->rows * (i64)wk_bytes(compute);
     return WK_OK;
+}
+
+/* Cuts the keys where there are too few rows for `each` blocks on every unit of the device. */
+static wk_status choose_splits(const wk_call *c, attn_args *a, wk_dtype dtype, int64_t each,
+                               int64_t keys_each)
+{
+    int64_t wanted = each * (int64_t)wk_gpu_of(c->device)->facts.units / ((int64_t)a->blocks * a->units);
+    int64_t most = a->t / keys_each, splits = wanted < most ? wanted : most;
+    if (splits < 2)
+        return WK_OK;
+    splits = splits > 128 ? 128 : splits;
+    return split_keys(c, a, dtype, ((a->t + splits - 1) / splits + 63) / 64 * 64);
 }
 
 static wk_status launch_join(const wk_call *c, const attn_args *a, wk_dtype dtype)
@@ -312,10 +317,13 @@ static bool is_decoding(const wk_call *c, const attn_args *a, wk_dtype dtype)
 static wk_status launch_decoding(const wk_call *c, attn_args *a, wk_dtype dtype)
 {
     bool nvidia = c->device->kind == WK_KIND_CUDA, few = a->group * a->s <= 8;
-    int waves =
-        nvidia ? 8 : 4; /* NVIDIA: all that a multiprocessor has room for, so that one block is enough */
     cut_rows(a, 16, 16);
-    WK_TRY(choose_splits(c, a, dtype, nvidia ? 1 : 2, 128));
+    bool brief = nvidia && a->t > 128 &&
+                 (a->t + 127) / 128 * (int64_t)a->units <= 2 * (int64_t)wk_gpu_of(c->device)->facts.units;
+    WK_TRY(brief ? split_keys(c, a, dtype, 128) : choose_splits(c, a, dtype, nvidia ? 1 : 2, 128));
+    /* NVIDIA: all that a multiprocessor has room for, so that one block is enough; or half of it, so that the next kernel may
+     * begin beside it, where there is little to do. */
+    int waves = nvidia && a->split_keys > 256 ? 8 : 4;
     int d = widest(a) > 64 ? 128 : 64;
     if (a->splits > 1 && a->units <= WK_GPU_COUNTERS)
         a->counters = wk_gpu_counters(c);

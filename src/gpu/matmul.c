@@ -275,6 +275,8 @@ static wk_status multiply_linear(const wk_call *c, const wk_tensor *z, int64_t a
     wk_tensor x, y, weight;
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
+    if (wk_gpu_takes_row(c))
+        return wk_gpu_row_linear(c, z, act);
     const wk_tensor *in = readable(c->in[0]), *w = readable(c->in[1]);
     if (!in || !w)
         return wk_error_status();

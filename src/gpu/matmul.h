@@ -14,7 +14,10 @@ wk_status wk_gpu_product(const wk_call *c, const wk_tensor *a, const wk_tensor *
 /* matmul(a, b) into y by whatever implementation is best. */
 wk_status wk_matmul_into(const wk_tensor *a, const wk_tensor *b, wk_tensor *y);
 
-/* rms_norm_linear of one row: norm_linear.c. */
+/* row_linear.c: linear and linear_act of one row, where wk_gpu_takes_row says so (z: packed, or NULL; act: up to WK_ACT_SILU),
+ * and rms_norm_linear. */
+bool wk_gpu_takes_row(const wk_call *c);
+wk_status wk_gpu_row_linear(const wk_call *c, const wk_tensor *z, int64_t act);
 wk_status wk_gpu_norm_linear(wk_call *c);
 const char *wk_gpu_refuse_norm_linear(const wk_call *c);
 

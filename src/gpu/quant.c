@@ -12,6 +12,8 @@
 static const wk_kernel dot_kernel = {"quant", "quant_dot", "quant_dot_args", 256, .types = 1, .ints = 2};
 static const wk_kernel matrix_kernel = {"quant_matrix", "quant_matrix", "quant_dot_args", 256,
                                         .types = 1,     .ints = 2};
+static const wk_kernel row_kernel = {"quant_row", "quant_row", "quant_dot_args", WK_QUANT_ROW_THREADS,
+                                     .types = 1,  .ints = 1,   .blocks = 1};
 static const wk_kernel rows_kernel = {"quant", "quant_rows", "quant_rows_args", 256, .types = 1, .ints = 1};
 
 /* Whether the tensor's bytes begin, and its rows follow each other, at multiples of `bytes`. */
@@ -121,6 +123,32 @@ static wk_status launch_dot(const wk_call *c, quant_dot_args *a)
                      *a);
 }
 
+/* What one row of x takes of shared memory: itself as integers, and two units of some rows of weights for each wave. */
+static int64_t row_shared(const wk_call *c, int64_t k)
+{
+    const wk_qformat_info *info = wk_quant_info(c);
+    int64_t waves = WK_QUANT_ROW_THREADS / wk_gpu_of(c->device)->facts.wave;
+    int64_t unit = WK_QUANT_ROW_UNIT(WK_PARAMS(c, wk_quant_params)->format) / info->block * info->bytes;
+    return k / 64 * WK_QUANT_ROW_PAIR + 2 * WK_QUANT_ROW_ROWS * unit * waves;
+}
+
+/* Whether products of bytes take the only row of x. */
+static bool takes_row(const wk_call *c, const quant_dot_args *a)
+{
+    const wk_gpu *g = wk_gpu_of(c->device);
+    return g->driver->kind == WK_KIND_CUDA && a->m == 1 && a->k % 64 == 0 &&
+           row_shared(c, a->k) <= g->facts.shared_bytes - 2048;
+}
+
+static wk_status launch_row(const wk_call *c, const quant_dot_args *a)
+{
+    wk_grid grid = {.x = wk_blocks(a->n, WK_QUANT_ROW_ROWS, wk_gpu_of(c->device)->facts.units),
+                    .shared = (int)row_shared(c, a->k)};
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)WK_PARAMS(c, wk_quant_params)->format}};
+    return WK_LAUNCH(c, &row_kernel, &instance, grid, *a);
+}
+
 /* The weights are read once for all rows of x. */
 static wk_status run_thin(const wk_call *c, const wk_tensor *w, int64_t m)
 {
@@ -139,7 +167,9 @@ static wk_status run_thin(const wk_call *c, const wk_tensor *w, int64_t m)
                         .k = x->shape[x->rank - 1],
                         .m = (i32)m,
                         .act = (i32)WK_PARAMS(c, wk_quant_params)->act};
-    return takes_matrix(c, w) ? launch_matrix(c, &a) : launch_dot(c, &a);
+    if (!takes_matrix(c, w))
+        return launch_dot(c, &a);
+    return takes_row(c, &a) ? launch_row(c, &a) : launch_matrix(c, &a);
 }
 
 /* linear with the weights as floats. */

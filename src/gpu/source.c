@@ -41,7 +41,7 @@
     X(matmul_h, "matmul.h") \
     X(mma_h, "mma.h") \
     X(norm_h, "norm.h") \
-    X(norm_linear_h, "norm_linear.h") \
+    X(row_linear_h, "row_linear.h") \
     X(optim_h, "optim.h") \
     X(order_h, "order.h") \
     X(pad_h, "pad.h") \
@@ -85,7 +85,7 @@
     X(matmul_hip, "matmul.hip") \
     X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
-    X(norm_linear_hip, "norm_linear.hip") \
+    X(row_linear_hip, "row_linear.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \
     X(order_hip, "order.hip") \
@@ -94,6 +94,7 @@
     X(pool_hip, "pool.hip") \
     X(quant_hip, "quant.hip") \
     X(quant_matrix_hip, "quant_matrix.hip") \
+    X(quant_row_hip, "quant_row.hip") \
     X(random_hip, "random.hip") \
     X(reduce_hip, "reduce.hip") \
     X(resample_hip, "resample.hip") \

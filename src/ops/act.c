@@ -216,8 +216,9 @@ SAMPLES(linear_act_samples, "x=T[4,5] weight=T[3,5] bias=T[3] act=gelu",
         "x=T[33,65] weight=T[17,65] bias=T[17] z=T[33,17] act=silu",
         "x=T[6,300]:0..1 weight=T[9,300]:0..1 bias=T[9] z=T[6,9] act=leaky_relu alpha=0.2",
         "x=T[70,600]:0..1 weight=T[66,600]:0..1 bias=T[66] z=T[70,66] act=tanh",
-        "x=T[72,64] weight=T[128,64] bias=T[128] z=T[72,128] act=gelu", "x=T[0,5] weight=T[3,5] act=relu",
-        "x=T[3,0] weight=T[4,0] bias=T[4] z=T[3,4] act=relu");
+        "x=T[72,64] weight=T[128,64] bias=T[128] z=T[72,128] act=gelu",
+        "x=T[1,616]:0..1 weight=T[37,616]:0..1 bias=T[37] z=T[1,37] act=silu",
+        "x=T[0,5] weight=T[3,5] act=relu", "x=T[3,0] weight=T[4,0] bias=T[4] z=T[3,4] act=relu");
 SAMPLES(linear_act_errors, "x=T[4,5] ! weight", "x=T[4,5] weight=T[3,4] ! weight",
         "x=T[4,5] weight=T[3,5] bias=T[5] ! bias", "x=T[4,5] weight=T[3,5] z=T[4,5] ! z",
         "x=T[4,5] weight=T[3,5] act=cube ! act", "x=T[] weight=T[3,5] ! x");

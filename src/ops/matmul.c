@@ -237,8 +237,8 @@ SAMPLES(linear_samples, "x=T[4,5] weight=T[3,5] bias=T[3]", "x=T[2,3,5] weight=T
         "x=T[33,65] weight=T[17,65] bias=T[17] act=silu", "x=T[0,5] weight=T[3,5]",
         "x=T[2,5] weight=T[3,5] act=gelu_erf", "x=T[6,1100]:0..1 weight=T[9,1100]:0..1 bias=T[9] act=relu",
         "x=T[70,600]:0..1 weight=T[66,600]:0..1 bias=T[66] act=gelu",
-        "x=T[1,4104]:0..1 weight=T[9,4104]:0..1 bias=T[9] act=silu",
-        "x=T[3,2056]:0..1 weight=T[9,2056]:0..1");
+        "x=T[1,4104]:0..1 weight=T[9,4104]:0..1 bias=T[9] act=silu", "x=T[3,2056]:0..1 weight=T[9,2056]:0..1",
+        "x=T[1,1000]:0..1 weight=T[90,1000]:0..1 bias=T[90] act=gelu", "x=T[40] weight=T[2400,40]");
 SAMPLES(linear_errors, "x=T[4,5] ! weight", "x=T[4,5] weight=T[3,4] ! weight",
         "x=T[4,5] weight=T[3,5] bias=T[5] ! bias", "x=T[4,5] weight=T[3,5] act=cube ! act",
         "x=T[] weight=T[3,5] ! x");

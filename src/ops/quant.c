@@ -112,6 +112,9 @@ static wk_status infer_qembedding(wk_call *c)
 #define SAMPLES(name, ...) static const char *const name[] = {__VA_ARGS__, NULL}
 
 /* Rows of one, a few and many; widths of one block, of an odd number of them and of more than a wave or a cache takes at a time. */
+/* So few that those of a row of x often meet weights of one sign. */
+#define ONES "1,1,1,1,1,1,1,"
+#define FEW_INFINITIES "inf," ONES ONES ONES ONES ONES ONES ONES ONES "1"
 SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
         "x=T[32] weight=u8[3,34]:q8_0 format=q8_0", "x=T[1,256] weight=u8[7,144]:q4_k format=q4_k",
         "x=T[1,256] weight=u8[7,210]:q6_k format=q6_k",
@@ -128,6 +131,9 @@ SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
         "x=T[9,512] weight=u8[40,288]:q4_k bias=T[40] format=q4_k",
         "x=T[1,2048] weight=u8[50,1680]:q6_k format=q6_k", "x=T[13,2048] weight=u8[19,1680]:q6_k format=q6_k",
         "x=T[1,256]:special weight=u8[3,272]:q8_0 format=q8_0",
+        "x=T[1,256]:" FEW_INFINITIES " weight=u8[40,144]:q4_k format=q4_k",
+        "x=T[3,256]:" FEW_INFINITIES " weight=u8[40,144]:q4_k format=q4_k",
+        "x=T[1,256]:special weight=u8[4,210]:q6_k format=q6_k",
         "x=T[19,352] weight=u8[37,198]:q4_0 bias=T[37] format=q4_0 act=silu",
         "x=T[33,96] weight=u8[66,102]:q8_0 format=q8_0", "x=T[20,512] weight=u8[50,288]:q4_k format=q4_k",
         "x=T[17,512] weight=u8[50,420]:q6_k format=q6_k", "x=T[0,32] weight=u8[3,18]:q4_0 format=q4_0",

@@ -1,6 +1,7 @@
 /* attention_decode.hip: attention of f16 or bf16 of up to 16 rows over many keys (decoding) on matrix units, at the speed of
  * memory: every wave reads keys and values of its own, once for all rows of the unit, straight into operands. The order
  * of a sum's terms and of columns is free, so that a lane's 16 bytes are operands of several products. */
+#define BEGINS_ITSELF
 #include "attention_matrix.h"
 
 /* 32 columns of 16 rows as the operands of two products: the same order for queries and keys. left: columns that the
@@ -78,6 +79,8 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     f32 out[BLOCKS * MIXES][MMA_VALUES];
     f32 top[SLOTS], sum[SLOTS], unit;
     int lo[SLOTS], hi[SLOTS];
+    i64 masks[SLOTS];      /* where the rows' masks begin */
+    u32 mask[MMA_VALUES]; /* those of a tile as they lie in memory */
 
     MEMBER void begin(const attn_args &a, const struct unit &u, int end)
     {
@@ -93,6 +96,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
             query one = query_of(a, u, own_row(k));
             lo[k] = one.lo;
             hi[k] = lesser(one.hi, end);
+            masks[k] = one.mask;
             top[k] = -infinity<f32>();
             sum[k] = 0;
         }
@@ -104,7 +108,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     }
 
     /* Scores become weights. */
-    MEMBER void soften(const attn_args &a, const struct unit &u, int key0, f32 *s)
+    MEMBER void soften(const attn_args &a, int key0, f32 *s)
     {
         f32 most[SLOTS], base[SLOTS], fix[SLOTS], slope;
         UNROLL
@@ -117,7 +121,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
                 continue;
             bool seen = key >= lo[k] && key < hi[k];
             if (!PLAIN)
-                s[i] = seen ? score_of<T>(a, query_of(a, u, own_row(k)), key, s[i], &slope) * LOG2E : 0;
+                s[i] = (scaled<T>(a, s[i], &slope) + mask_value(a, i)) * LOG2E;
             s[i] = seen ? s[i] : -infinity<f32>();
             most[k] = max_number(most[k], s[i]);
         }
@@ -145,9 +149,44 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
                     out[c][i] *= fix[own_slot(i) % SLOTS];
     }
 
+    /* The masks of a tile, all of them on their way before the first is used: keys behind the last are that one's. */
+    MEMBER void load_mask(const attn_args &a, int key0)
+    {
+        i64 at[MMA_VALUES];
+        if (PLAIN || a.mask_kind == WK_MASK_NONE)
+            return;
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++)
+            at[i] = masks[own_slot(i) % SLOTS] + lesser(key0 + other_at(i), a.t - 1) * a.mask.d;
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++)
+            if (a.mask_kind == WK_MASK_KEEP && own_slot(i) < SLOTS)
+                mask[i] = ((const u8 *)a.mask.data)[at[i]];
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++)
+            if (a.mask_kind == WK_MASK_F32 && own_slot(i) < SLOTS)
+                mask[i] = ((const u32 *)a.mask.data)[at[i]];
+        UNROLL
+        for (int i = 0; i < MMA_VALUES; i++)
+            if (a.mask_kind == WK_MASK_OWN && own_slot(i) < SLOTS)
+                mask[i] = ((const T *)a.mask.data)[at[i]].bits;
+    }
+    MEMBER f32 mask_value(const attn_args &a, int i) const
+    {
+        if (a.mask_kind == WK_MASK_NONE)
+            return 0;
+        f32 added = a.mask_kind == WK_MASK_F32 ? bit_cast<f32>(mask[i]) : get(T{(unsigned short)mask[i]});
+        return a.mask_kind != WK_MASK_KEEP ? added : mask[i] ? 0 : -infinity<f32>();
+    }
     /* k: the lane's part of the tile's first row; left: keys from there on. */
     MEMBER void load_keys(const attn_args &a, const T *k, int left)
     {
+        if (left >= 16 && a.d == D) { /* nothing to ask: they go at once, and not behind what comes next here */
+            UNROLL
+            for (int c = 0; c < D; c += 32)
+                row_operands<T>(k + c, 8 * a.k.s, 32, 32, &keys[c / 16]);
+            return;
+        }
         UNROLL
         for (int c = 0; c < D; c += 32)
             row_operands<T>(k + c, 8 * a.k.s, part_row() < left ? a.d - c - part_col() : 0,
@@ -155,6 +194,14 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     }
     MEMBER void load_values(const attn_args &a, const T *v, int left)
     {
+        if (left >= 16 && a.dv == BLOCKS * MIX_COLS) {
+            UNROLL
+            for (int b = 0; b < BLOCKS; b++)
+                UNROLL
+                for (int i = 0; i < MIX_KEYS; i++)
+                    values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+            return;
+        }
         UNROLL
         for (int b = 0; b < BLOCKS; b++)
             UNROLL
@@ -200,59 +247,87 @@ template <int D, int WAVES> struct decode_room {
     f32 top[WAVES][16], sum[WAVES][16], out[WAVES][16][D + 4];
 };
 
+/* Row `row` of the result: a lane has EACH columns of it. sum: of the weights; top: the largest score, which they are relative to. */
+template <class T, int EACH>
+DEVICE void store_row(const attn_args &a, const unit &u, u32 row, const f32 *all, f32 sum, f32 top)
+{
+    u32 head = row / u.s, i = row - head * u.s, c = lane_id() * EACH;
+    T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
+    UNROLL
+    for (int e = 0; e < EACH; e++)
+        if (c + e < (u32)a.dv)
+            y[c + e] = put<T>(sum == 0 ? 0 : all[e] / sum);
+    if (lane_id() == 0 && a.lse)
+        ((f32 *)a.lse)[query_of(a, u, row).index] = sum == 0 ? -infinity<f32>() : top + m_log(sum);
+}
+
+/* What the waves of a block left, put together: a wave to a row. */
 template <class T, int D, int WAVES>
 DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D, WAVES> &room)
 {
-    for (u32 e = thread_id(); e < u.rows * D; e += WAVES * WAVE) {
-        u32 row = e / D, c = e % D;
-        f32 top = -infinity<f32>(), sum = 0, all = 0;
+    const int EACH = D / WAVE;
+    for (u32 row = wave_id(); row < u.rows; row += WAVES) {
+        u32 c = lane_id() * EACH;
+        f32 top = -infinity<f32>(), sum = 0;
+        pack<f32, EACH> all = {};
         UNROLL
         for (int w = 0; w < WAVES; w++)
             top = max_number(top, room.top[w][row]);
         UNROLL
         for (int w = 0; w < WAVES; w++) {
             f32 fix = top == -infinity<f32>() ? 1 : m_exp2_fast(room.top[w][row] - top);
+            pack<f32, EACH> part = load<EACH>(&room.out[w][row][c]);
             sum += room.sum[w][row] * fix;
-            all += room.out[w][row][c] * fix;
+            UNROLL
+            for (int e = 0; e < EACH; e++)
+                all.v[e] += part.v[e] * fix;
         }
-        query q = query_of(a, u, row);
-        u32 head = row / u.s, i = row - head * u.s;
-        i64 at = block_id_z() * a.rows + q.index;
-        T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
-        if (c < (u32)a.dv && a.splits > 1)
-            ((f32 *)a.part_y)[at * a.dv + c] = all;
-        else if (c < (u32)a.dv)
-            y[c] = put<T>(sum == 0 ? 0 : all / sum);
-        if (c == 0 && a.splits > 1) {
+        if (a.splits == 1) {
+            store_row<T, EACH>(a, u, row, all.v, sum, top * LN2);
+            continue;
+        }
+        i64 at = block_id_z() * a.rows + query_of(a, u, row).index;
+        if (c < (u32)a.dv)
+            store<EACH>((f32 *)a.part_y + at * a.dv + c, all);
+        if (lane_id() == 0) {
             ((f32 *)a.part_top)[at] = top * LN2;
             ((f32 *)a.part_sum)[at] = sum;
-        } else if (c == 0 && a.lse) {
-            ((f32 *)a.lse)[q.index] = sum == 0 ? -infinity<f32>() : top * LN2 + m_log(sum);
         }
     }
 }
 
-/* The parts of a unit's rows put together. */
+/* The parts of a unit's rows put together: a lane to a split for what all columns share. */
 template <class T, int D, int WAVES> DEVICE void decode_join(const attn_args &a, const unit &u)
 {
+    const int EACH = D / WAVE, MANY = 16; /* parts on their way at once */
     const f32 *tops = (const f32 *)a.part_top, *sums = (const f32 *)a.part_sum;
-    for (u32 e = thread_id(); e < u.rows * D; e += WAVES * WAVE) {
-        u32 row = e / D, c = e % D, head = row / u.s, i = row - head * u.s;
+    for (u32 row = wave_id(); row < u.rows; row += WAVES) {
         i64 at = query_of(a, u, row).index;
-        f32 top = -infinity<f32>(), sum = 0, all = 0;
-        for (int s = 0; s < a.splits; s++)
+        u32 c = lane_id() * EACH < (u32)a.dv ? lane_id() * EACH : 0;
+        f32 top = -infinity<f32>(), sum = 0, all[EACH] = {};
+        for (int s = (int)lane_id(); s < a.splits; s += WAVE)
             top = max_nan(top, tops[s * a.rows + at]);
+        top = wave_reduce<op_max>(top);
         f32 base = top == -infinity<f32>() ? 0 : top;
-        for (int s = 0; s < a.splits; s++) {
-            f32 fix = m_exp(tops[s * a.rows + at] - base);
-            sum += sums[s * a.rows + at] * fix;
-            all += c < (u32)a.dv ? ((const f32 *)a.part_y)[(s * a.rows + at) * a.dv + c] * fix : 0;
+        for (int s0 = 0; s0 < a.splits; s0 += WAVE) {
+            int mine = s0 + (int)lane_id();
+            f32 fix = mine < a.splits ? m_exp(tops[mine * a.rows + at] - base) : 0;
+            sum += mine < a.splits ? sums[mine * a.rows + at] * fix : 0;
+            for (int s1 = s0; s1 < lesser(s0 + WAVE, a.splits); s1 += MANY) {
+                pack<f32, EACH> part[MANY];
+                UNROLL
+                for (int s = 0; s < MANY; s++)
+                    part[s] = load<EACH>((const f32 *)a.part_y + (lesser(s1 + s, a.splits - 1) * a.rows + at) * a.dv + c);
+                UNROLL
+                for (int s = 0; s < MANY; s++) {
+                    f32 by = shuffle(fix, (u32)(s1 + s - s0));
+                    UNROLL
+                    for (int e = 0; e < EACH; e++)
+                        all[e] = s1 + s < a.splits ? m_fma(part[s].v[e], by, all[e]) : all[e];
+                }
+            }
         }
-        T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
-        if (c < (u32)a.dv)
-            y[c] = put<T>(sum == 0 ? 0 : all / sum);
-        if (c == 0 && a.lse)
-            ((f32 *)a.lse)[at] = sum == 0 ? -infinity<f32>() : top + m_log(sum);
+        store_row<T, EACH>(a, u, row, all, wave_reduce<op_sum>(sum), top);
     }
 }
 
@@ -276,6 +351,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     const T *k0 = ks.base + (i64)(first + part_row()) * ks.s + part_col(), *k = k0 + (i64)tile * STEP * ks.s;
     const T *v0 = vs.base + (i64)(first + mix_key(0)) * vs.s + mix_col(), *v = v0 + (i64)tile * STEP * vs.s;
     wave.load_keys(a, k, hi - key0);
+    wave.load_mask(a, key0);
     wave.load_values(a, v, hi - key0);
     for (int i = 0; i < tiles; i++) {
         f32 s[MMA_VALUES];
@@ -286,7 +362,8 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
         v = around ? v0 : v + STEP * vs.s;
         wave.dots(s);
         wave.load_keys(a, k, left);
-        wave.soften(a, u, key0, s);
+        wave.soften(a, key0, s);
+        wave.load_mask(a, next);
         wave.add_values(s);
         wave.load_values(a, v, left);
         key0 = next;
@@ -312,10 +389,25 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     barrier();
 }
 
+/* The block's first keys and values come nearer while the kernel ahead may still write the last of them. */
+template <class T> DEVICE void fetch_keys(const attn_args &a)
+{
+    unit u;
+    find_unit(a, block_id(), &u);
+    int key = (int)(block_id_z() * a.split_keys + thread_id());
+    if (a.split_keys > (int)block_size() || (int)thread_id() >= a.split_keys || key >= a.t)
+        return; /* of many keys those that are read first are not the first */
+    fetch_ahead(keys_of<T>(a.k, u).row((u32)key), a.d * sizeof(T));
+    fetch_ahead(keys_of<T>(a.v, u).row((u32)key), a.dv * sizeof(T));
+}
+
 /* Blocks: x over units of up to ROWS (8, 16) rows, z over splits of the keys; WAVES waves. Rows of k and v can be read 16 bytes at a time. PLAIN and
  * PARTS as for attn_matrix. */
 template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void attn_decode(const attn_args &a)
 {
+    let_next_begin();
+    fetch_keys<T>(a);
+    wait_for_inputs();
     for (u32 id = block_id(); id < (u32)a.units; id += grid_blocks()) {
         unit u;
         find_unit(a, id, &u);

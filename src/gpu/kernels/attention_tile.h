@@ -196,9 +196,8 @@ template <class T> DEVICE acc<T> capped(acc<T> x)
         return m_tanh(x);
 }
 
-/* A product q . k becomes a score: scaled, capped, masked, limited. slope: the cap's derivative. */
-template <class T>
-DEVICE acc<T> score_of(const attn_args &a, const query &q, int key, acc<T> dot, acc<T> *slope)
+/* A product q . k scaled and capped. slope: the cap's derivative. */
+template <class T> DEVICE acc<T> scaled(const attn_args &a, acc<T> dot, acc<T> *slope)
 {
     typedef acc<T> A;
     A cap = (A)a.softcap;
@@ -208,6 +207,15 @@ DEVICE acc<T> score_of(const attn_args &a, const query &q, int key, acc<T> dot, 
         *slope = 1 - dot * dot;
         dot *= cap;
     }
+    return dot;
+}
+
+/* It becomes a score: masked and limited too. */
+template <class T>
+DEVICE acc<T> score_of(const attn_args &a, const query &q, int key, acc<T> dot, acc<T> *slope)
+{
+    typedef acc<T> A;
+    dot = scaled<T>(a, dot, slope);
     if (key < q.lo || key >= q.hi)
         return -infinity<A>();
     return a.mask_kind == WK_MASK_NONE ? dot : dot + mask_at<T>(a, q.mask + key * a.mask.d);

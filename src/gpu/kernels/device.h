@@ -69,14 +69,25 @@ typedef double f64;
 DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 /* The kernels ahead are done, and what they have written is seen. */
 DEVICE void wait_for_inputs() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+/* Brings so many bytes (a multiple of 16, at one) to the cache that all units share, where a kernel ahead may still change
+ * them: what may be done before wait_for_inputs. One lane's call is enough. */
+DEVICE void fetch_ahead(const void *p, u32 bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+}
 #else
 DEVICE void let_next_begin() {}
 DEVICE void wait_for_inputs() {}
+DEVICE void fetch_ahead(const void *, u32) {}
 #endif
+/* What an instance begins with. A file that does so at its own time (each of its kernels calls both, in every block) says
+ * BEGINS_ITSELF before it includes this one. */
 DEVICE void begin_kernel()
 {
+#ifndef BEGINS_ITSELF
     let_next_begin();
     wait_for_inputs();
+#endif
 }
 
 /* ---- threads ---- */
@@ -185,6 +196,25 @@ DEVICE void copy_async(void *shared, const void *from, bool there)
         "l"(from), "r"((u32)there)
         : "memory");
 }
+/* The same for what is read once: it leaves the shared cache first, and what is read again (also the kernels' instructions)
+ * stays there. policy: first_to_leave(). */
+DEVICE u64 first_to_leave()
+{
+    u64 policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    return policy;
+}
+DEVICE void copy_async_once(void *shared, const void *from, bool there, u64 policy)
+{
+    asm volatile("{.reg .pred none; setp.eq.u32 none, %2, 0;\n"
+                 "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, none, %3;}" ::"r"(shared_address(shared)),
+                 "l"(from), "r"((u32)there), "l"(policy)
+                 : "memory");
+}
+/* Closes a group of the thread's copies. */
+DEVICE void copies_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* All of the thread's groups are there but the last LATER ones. For the thread itself. */
+template <int LATER> DEVICE void copies_wait_but() { asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory"); }
 /* The thread's copies are there; a barrier tells the others. */
 DEVICE void copies_wait()
 {
@@ -410,7 +440,6 @@ template <int N, class T> DEVICE pack<T, N> load_once(const T *p)
 #endif
     return load<N>(p);
 }
-
 /* ---- indices ---- */
 
 /* n / v.d for n below 2^31. */

@@ -9,6 +9,11 @@ enum { WK_QUANT_ROWS = 8 }; /* the most rows of x that go over the weights toget
 /* Rows of weights that a wave takes together with m rows of x (1, 4 or 8): as many as registers hold; q6_k is format 3. */
 #define WK_QUANT_GROUP(format, m) ((m) == 1 ? 4 : (m) == 8 && (format) == 3 ? 1 : 2)
 
+/* quant_row: rows of weights that a wave has in shared memory together, and how many weights of each; the room that 64 of x take
+ * there. */
+enum { WK_QUANT_ROW_ROWS = 2, WK_QUANT_ROW_PAIR = 272, WK_QUANT_ROW_THREADS = 512 };
+#define WK_QUANT_ROW_UNIT(format) ((format) == 0 || (format) == 2 ? 4096 : 2048)
+
 /* y [m, n] = act(x [m, k] . weight^T + bias). */
 typedef struct {
     const u8 *weight;

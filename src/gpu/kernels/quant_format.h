@@ -100,4 +100,22 @@ struct format_of<3> { /* q6_k: 128 bytes with four bits of two weights, 64 with 
     }
 };
 
+/* Every STEPth part of a row times x, one by one: what infinities and NaNs in x ask for. */
+template <int FORMAT, class T> DEVICE f32 plain_dot(const u8 *row, const T *x, i64 k, u32 first, u32 step)
+{
+    typedef format_of<FORMAT> F;
+    const int PARTS = F::BLOCK / 8;
+    f32 sum = 0;
+    for (u32 u = first; u < (u32)(k / 8); u += step) {
+        int part = (int)(u % PARTS);
+        eight w = F::load(row + (i64)(u / PARTS) * F::BYTES, part);
+        const T *at = x + (i64)(u / PARTS) * F::BLOCK + F::first(part);
+        UNROLL
+        for (int i = 0; i < 8; i++)
+            sum = m_fma(m_fma(byte_less<F::OFFSET>(w.q[i / 4], i % 4), w.scale[i / 4], -w.min[i / 4]),
+                        get(at[i / 4 * F::GAP + i % 4]), sum);
+    }
+    return sum;
+}
+
 #endif

@@ -234,6 +234,8 @@ template <class T, int FORMAT, int M> DEVICE void quant_matrix(const quant_dot_a
         f32 v = 0;
         for (u32 s = 0; s < (u32)a.split; s++)
             v += sums[wave - share + s][row][i];
+        if (F::MIN && !(m_fabs(v) < infinity<f32>())) /* products with infinities, taken apart, are NaNs */
+            v = plain_dot<FORMAT>(a.weight + (row0 + row) * a.pitch, (const T *)a.x + i * a.k, a.k, 0, 1);
         if (a.bias)
             v += get(((const T *)a.bias)[(row0 + row) * a.bias_step]);
         ((T *)a.y)[i * a.n + row0 + row] = put<T>(activate(a.act, v));

@@ -47,12 +47,23 @@ DEVICE void turn_heads(int r, const T *x, i64 x_h, T *y, i64 y_h, int heads, int
 enum { OF_Q, OF_K, OF_V };
 template <class V> DEVICE V of(int which, V q, V k, V v) { return which == OF_Q ? q : which == OF_K ? k : v; }
 
-/* Values of as many heads, which are not turned. */
+/* Values of as many heads, which are not turned; read first, too. */
 template <class T, int VEC> DEVICE void copy_heads(const rope_args &a, const T *x, T *y, int heads, int i)
 {
-    for (int k = 0; k < heads; k++) {
-        store<VEC>(y + k * a.v_y_h + i, load<VEC>(x + k * a.v_h + i));
-        store<VEC>(y + k * a.v_y_h + i + a.r, load<VEC>(x + k * a.v_h + i + a.r));
+    pack<T, VEC> p[WK_ROPE_HEADS], q[WK_ROPE_HEADS];
+    UNROLL
+    for (int k = 0; k < WK_ROPE_HEADS; k++) {
+        if (k >= heads)
+            continue;
+        p[k] = load<VEC>(x + k * a.v_h + i);
+        q[k] = load<VEC>(x + k * a.v_h + i + a.r);
+    }
+    UNROLL
+    for (int k = 0; k < WK_ROPE_HEADS; k++) {
+        if (k >= heads)
+            continue;
+        store<VEC>(y + k * a.v_y_h + i, p[k]);
+        store<VEC>(y + k * a.v_y_h + i + a.r, q[k]);
     }
 }
 
