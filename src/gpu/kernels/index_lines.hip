@@ -346,7 +346,7 @@ DEVICE void add_chunk(const lines_args &a, const line_of &l, int base, int chunk
 enum { SLOTS = WK_LINE_SLOTS, MOST = 8 };
 
 template <class A, int SIZE> struct slot_room {
-    u32 counts[SIZE + WAVE]; /* behind the places: what leads nowhere is counted too, from SLOTS on, so that no branch is needed */
+    u32 counts[SIZE + WAVE]; /* behind the places: of what leads nowhere, from SLOTS on, so that no branch is needed */
     A slots[SLOTS][SIZE];
     A list[WK_LINE_LIST];
     u32 list_places[WK_LINE_LIST], n_list, beyond; /* a place, and << 16 which of its values */
@@ -425,29 +425,50 @@ template <class T, int SIZE, int PAIR> DEVICE bool slot_chunk(const chunk_part<T
     return !r.beyond;
 }
 
+/* Four, in order. */
+template <class K> DEVICE void sort_four(K *k)
+{
+    put_in_order(k[0], k[1]);
+    put_in_order(k[2], k[3]);
+    put_in_order(k[0], k[2]);
+    put_in_order(k[1], k[3]);
+    put_in_order(k[1], k[2]);
+}
+
 /* The sum of all values of a place, the first to be listed of which is the thread's own; else 0. */
 template <class A, int SIZE> DEVICE A sum_listed(const slot_room<A, SIZE> &r)
 {
     typedef typename bits_of<A>::type K;
-    u32 mine = thread_id() < r.n_list ? r.list_places[thread_id()] : 0, place = mine & 0xFFFF;
-    K k[MOST];
-    A sum = 0;
+    static_assert(SLOTS == 4 && MOST == 8, "two fours");
+    u32 mine = thread_id() < r.n_list ? r.list_places[thread_id()] : 0, place = mine & 0xFFFF, n = r.counts[place];
     if (mine >> 16 != SLOTS)
         return 0;
+    K k[MOST];
     UNROLL
     for (int i = 0; i < MOST; i++)
-        k[i] = ~(K)0;
-    for (u32 j = 0; j < SLOTS + r.n_list; j++) {
-        u32 at = j < SLOTS ? 0 : j - SLOTS;
-        bool other = j >= SLOTS && (r.list_places[at] & 0xFFFF) != place;
-        K next = other ? ~(K)0 : bit_cast<K>(j < SLOTS ? r.slots[j][place] : r.list[at]);
-        UNROLL
-        for (int i = 0; i < MOST; i++)
-            put_in_order(k[i], next);
+        k[i] = i < SLOTS ? bit_cast<K>(r.slots[i][place]) : ~(K)0;
+    UNROLL_BY_4
+    for (u32 j = 0; j < r.n_list; j++) { /* what the list has of the place moves in from one end */
+        bool here = (r.list_places[j] & 0xFFFF) == place;
+        K next = bit_cast<K>(r.list[j]);
+        k[7] = here ? k[6] : k[7];
+        k[6] = here ? k[5] : k[6];
+        k[5] = here ? k[4] : k[5];
+        k[4] = here ? next : k[4];
     }
-    u32 n = r.counts[place];
+    sort_four(k);
+    sort_four(k + 4);
     UNROLL
-    for (u32 i = 0; i < MOST; i++)
+    for (int i = 0; i < 4; i++) /* two sorted fours are merged */
+        put_in_order(k[i], k[i + 4]);
+    put_in_order(k[2], k[4]);
+    put_in_order(k[3], k[5]);
+    UNROLL
+    for (int i = 1; i < 6; i += 2)
+        put_in_order(k[i], k[i + 1]);
+    A sum = bit_cast<A>(k[0]);
+    UNROLL
+    for (u32 i = 1; i < MOST; i++)
         sum = i < n ? sum + bit_cast<A>(k[i]) : sum;
     return sum;
 }
@@ -460,11 +481,7 @@ template <class A> DEVICE A sum_slots(const pack<A, 4> *v, int e)
     UNROLL
     for (int s = 0; s < SLOTS; s++)
         k[s] = bit_cast<K>(v[s].v[e]);
-    put_in_order(k[0], k[1]);
-    put_in_order(k[2], k[3]);
-    put_in_order(k[0], k[2]);
-    put_in_order(k[1], k[3]);
-    put_in_order(k[1], k[2]);
+    sort_four(k);
     return ((bit_cast<A>(k[0]) + bit_cast<A>(k[1])) + bit_cast<A>(k[2])) + bit_cast<A>(k[3]);
 }
 
@@ -591,7 +608,8 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
                 empty_room<sum<T>, SIZE>(*(to_slot *)room);
             }
         }
-        store_part<T, GROUPS>((T *)a.big + locate_line(a, line).big + first * a.big_along, a.big_along, a.packed, (int)width, total);
+        T *big = (T *)a.big + locate_line(a, line).big + first * a.big_along;
+        store_part<T, GROUPS>(big, a.big_along, a.packed, (int)width, total);
     }
 }
 
