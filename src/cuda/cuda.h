@@ -16,6 +16,12 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct {
+    unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    CUstream hStream;
+    void *attrs;
+    unsigned int numAttrs;
+} CUlaunchConfig;
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
 #endif
@@ -66,6 +72,10 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUresult, cuGraphExecDestroy, (CUgraphExec)) \
     X(CUresult, cuGetErrorString, (CUresult, const char **))
 
+/* From CUDA 11.8 on, and done without before. */
+#define WK_CUDA_LATER_CALLS(X) \
+    X(CUresult, cuOccupancyMaxActiveClusters, (int *, CUfunction, const CUlaunchConfig *))
+
 #define WK_NVRTC_CALLS(X) \
     X(nvrtcResult, nvrtcVersion, (int *, int *)) \
     X(nvrtcResult, nvrtcCreateProgram, \
@@ -82,6 +92,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 #define WK_CUDA_CONSTANTS(X) \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
     X(CUDA_ERROR_NO_DEVICE, 100) \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801) \
     X(CU_STREAM_NON_BLOCKING, 1) \
     X(CU_EVENT_DISABLE_TIMING, 2) \
     X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \

@@ -1,4 +1,5 @@
 /* driver.c: NVIDIA devices through the CUDA driver. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include "cuda_libs.h"
@@ -12,6 +13,9 @@ wk_library wk_lib_cuda = {.name = "libcuda",
                           .package = "NVIDIA's driver, libcuda1 (Debian)",
                           .folders = folders};
 wk_cuda_calls wk_cu;
+#define X(result, name, arguments) static result(*later_##name) arguments; /* NULL: the driver is older */
+WK_CUDA_LATER_CALLS(X)
+#undef X
 
 static CUdeviceptr address(const void *p) { return (CUdeviceptr)(size_t)p; }
 
@@ -133,6 +137,20 @@ static int function_shared(void *function, int bytes)
                : wk_cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
+/* The kernel itself says how large its clusters are. */
+static int clusters(void *function, unsigned threads, unsigned shared, int *n)
+{
+    CUlaunchConfig config = {.gridDimX = 1 << 20,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = shared};
+    return later_cuOccupancyMaxActiveClusters ? later_cuOccupancyMaxActiveClusters(n, function, &config)
+                                              : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static int launch(void *function, const unsigned g[3], unsigned threads, unsigned shared, void *stream,
                   void **args)
 {
@@ -198,6 +216,7 @@ static const wk_driver table = {
     .module_function = module_function,
     .function_facts = function_facts,
     .function_shared = function_shared,
+    .clusters = clusters,
     .launch = launch,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
@@ -219,6 +238,9 @@ static void load(void)
     int n = 0, version = 0;
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
+#define X(result, name, arguments) *(void **)&later_##name = dlsym(l->handle, #name);
+    WK_CUDA_LATER_CALLS(X)
+#undef X
     int code = wk_cu.cuInit(0);
     if (wk_cu.cuDriverGetVersion(&version) == 0)
         snprintf(l->version, sizeof l->version, "CUDA %d.%d", version / 1000, version % 1000 / 10);

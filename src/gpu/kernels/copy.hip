@@ -29,8 +29,8 @@ template <class T, int VEC, int WIDE> DEVICE void copy_strided(const copy_args &
     }
 }
 
-/* Where tile t begins in src and dst, and its first row and column. Tiles go down in stripes a few tiles wide: what blocks read
- * and what they write at a time are both long runs. */
+/* Where tile t begins in src and dst, and its first row and column. Tiles go down in stripes a few tiles wide: what blocks
+ * read and what they write at a time are both long runs. */
 struct tile_place {
     i64 row, col, from, to;
 };
