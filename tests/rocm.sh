@@ -35,7 +35,7 @@ if [ "${1:-}" = --one ]; then # one pass: its name, as above
     export WICK_EXACT_ALLOC=1 # every tensor with its own bounds
     case $2 in
     *-faults*) ;;
-    *-miopen* | *-calls*) export ROCM_EMU_CACHE="$WICK_CACHE/miopen" MIOPEN_LOG_LEVEL=1 ;;
+    *-miopen* | *-calls*) export ROCM_EMU_CACHE="$WICK_CACHE/miopen" ;;
     *) export WICK_WITHOUT=miopen ;;
     esac
     case $2 in

@@ -3,6 +3,7 @@
 #include "core/families.h"
 #include "wick/ops.h"
 #include "activation.h"
+#include "lanes.h"
 #include "map.h"
 
 /* What bias_act does with a block. */
@@ -25,8 +26,23 @@ static wk_activation_ctx act_of(const wk_call *c)
 
 /* ---- on blocks ---- */
 
-static inline float silu_mul_of(float gate, float up) { return wk_siluf(gate) * up; }
-WK_DIRECT_BF16(silu_mul_bf16, silu_mul_of)
+static inline wk_lanes silu_mul_lanes(wk_lanes gate, wk_lanes up) { return wk_lanes_silu(gate) * up; }
+WK_LANES_BINARY(silu_mul_bf16, silu_mul_lanes, wk_words_of)
+
+static inline wk_lanes bias_relu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_at_least(x + b, 0); }
+static inline wk_lanes bias_gelu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_gelu(x + b); }
+static inline wk_lanes bias_silu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_silu(x + b); }
+WK_LANES_BINARY(bias_relu_bf16, bias_relu_lanes, wk_words_of)
+WK_LANES_BINARY(bias_gelu_bf16, bias_gelu_lanes, wk_words_of)
+WK_LANES_BINARY(bias_silu_bf16, bias_silu_lanes, wk_words_of)
+
+static inline wk_lanes bias_gelu_full(wk_lanes x, wk_lanes b) { return wk_lanes_gelu_f32(x + b); }
+static inline wk_lanes bias_silu_full(wk_lanes x, wk_lanes b) { return wk_lanes_silu_f32(x + b); }
+static inline wk_lanes silu_mul_full(wk_lanes gate, wk_lanes up) { return wk_lanes_silu_f32(gate) * up; }
+WK_LANES_BINARY_F32(bias_relu_lanes_f32, bias_relu_lanes)
+WK_LANES_BINARY_F32(bias_gelu_lanes_f32, bias_gelu_full)
+WK_LANES_BINARY_F32(bias_silu_lanes_f32, bias_silu_full)
+WK_LANES_BINARY_F32(silu_mul_lanes_f32, silu_mul_full)
 
 static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_block_fn wide)
 {
@@ -36,6 +52,26 @@ static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_b
     m.out_compute = compute;
     m.fn = compute == WK_COMPUTE_F64 ? wide : narrow;
     return WK_ISA(wk_map_run)(&m);
+}
+
+typedef struct {
+    wk_block_fn narrow, wide;
+    wk_lanes_fn direct_f32, direct_bf16;
+} bias_row;
+
+/* act(x + bias) for the activations that have that in one go; the rest adds first. */
+static bias_row bias_row_of(wk_activation kind, int n_in)
+{
+    static const bias_row any = {bias_act_f32, bias_act_f64, NULL, NULL},
+                          relu = {bias_relu_f32, bias_relu_f64, bias_relu_lanes_f32, bias_relu_bf16},
+                          gelu = {bias_gelu_f32, bias_gelu_f64, bias_gelu_lanes_f32, bias_gelu_bf16},
+                          silu = {bias_silu_f32, bias_silu_f64, bias_silu_lanes_f32, bias_silu_bf16};
+    switch (n_in == 2 ? kind : WK_ACT_NONE) {
+    case WK_ACT_RELU: return relu;
+    case WK_ACT_GELU: return gelu;
+    case WK_ACT_SILU: return silu;
+    default: return any;
+    }
 }
 
 static wk_status run_bias_act(wk_call *c)
@@ -57,7 +93,10 @@ static wk_status run_bias_act(wk_call *c)
     if (z)
         m.in[f.n_in++] = z;
     m.n_in = f.n_in;
-    return run_blocks(c, m, bias_act_f32, bias_act_f64);
+    bias_row row = bias_row_of(wk_act_of(c).kind, f.n_in);
+    m.direct_f32 = row.direct_f32;
+    m.direct_bf16 = row.direct_bf16;
+    return run_blocks(c, m, row.narrow, row.wide);
 }
 
 /* The views gate and up of a call. */
@@ -72,7 +111,11 @@ static void halves_of(const wk_tensor *t, wk_tensor *first, wk_tensor *second)
 static wk_status run_silu_mul(wk_call *c)
 {
     wk_tensor gate, up;
-    wk_map m = {.in = {c->in[0], c->in[1]}, .n_in = 2, .out = c->out[0], .direct = silu_mul_bf16};
+    wk_map m = {.in = {c->in[0], c->in[1]},
+                .n_in = 2,
+                .out = c->out[0],
+                .direct_f32 = silu_mul_lanes_f32,
+                .direct_bf16 = silu_mul_bf16};
     if (!c->in[1]) {
         halves_of(c->in[0], &gate, &up);
         m.in[0] = &gate;

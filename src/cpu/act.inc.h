@@ -17,6 +17,24 @@ static void FN(bias_act)(void *out, const void *const *in, int64_t n, const void
         memcpy(out, from, (size_t)n * sizeof *ys);
 }
 
+/* The most frequent ones in one go: ys = act(xs + bs). */
+#define FUSED(name, formula) \
+    static void FN(name)(void *out, const void *const *in, int64_t n, const void *params) \
+    { \
+        const REAL *xs = in[0], *bs = in[1]; \
+        REAL *ys = out; \
+        (void)params; \
+        WK_INDEPENDENT for (int64_t i = 0; i < n; i++) \
+        { \
+            REAL x = xs[i] + bs[i]; \
+            ys[i] = formula; \
+        } \
+    }
+FUSED(bias_relu, x < 0 ? 0 : x)
+FUSED(bias_gelu, R_GELU(x))
+FUSED(bias_silu, R_SILU(x))
+#undef FUSED
+
 static void FN(silu_mul)(void *out, const void *const *in, int64_t n, const void *params)
 {
     const REAL *gate = in[0], *up = in[1];

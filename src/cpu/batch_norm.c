@@ -65,10 +65,12 @@ static const void *elements_of(const plan *p, const wk_tensor *t, int64_t plane,
 
 #include "real_f32.h"
 #include "line.inc.h"
+#include "twos.inc.h"
 #include "moments.inc.h"
 #include "batch_norm.inc.h"
 #include "real_f64.h"
 #include "line.inc.h"
+#include "twos.inc.h"
 #include "moments.inc.h"
 #include "batch_norm.inc.h"
 

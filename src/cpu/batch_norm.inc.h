@@ -4,7 +4,7 @@
 static void FN(measure)(const plan *p, int64_t plane, int64_t piece, void *buf)
 {
     int64_t n = piece_size(p, piece);
-    wk_moments m = FN(moments)(elements_of(p, p->x, plane, piece, buf), n);
+    wk_moments m = FN(moments)(elements_of(p, p->x, plane, piece, buf), NULL, n);
     double *part = part_of(p, plane, piece);
     part[0] = m.mean;
     part[1] = m.m2;

@@ -1,6 +1,7 @@
 /* binary.c: arithmetic on two tensors, comparison, where, and their gradients. */
 #include "core/families.h"
 #include "activation.h"
+#include "lanes.h"
 #include "map.h"
 #include "reduce.h"
 
@@ -12,8 +13,8 @@
 /* ---- bf16 as it is, for ops that are done before the next elements come out of memory ---- */
 
 #define DIRECT(name, formula) \
-    static inline float name##_of(float a, float b) { return formula; } \
-    WK_DIRECT_BF16(name##_bf16, name##_of)
+    static inline wk_lanes name##_lanes(wk_lanes a, wk_lanes b) { return formula; } \
+    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)
@@ -71,7 +72,7 @@ static void where_i64(void *out, const void *const *in, int64_t n, const void *p
 
 typedef struct {
     wk_block_fn fn[3];  /* by wk_compute */
-    wk_block_fn direct; /* on bf16; NULL: there is none */
+    wk_lanes_fn direct; /* on bf16; NULL: there is none */
 } binary_row;
 
 static wk_status run_binary(wk_call *c)
@@ -85,7 +86,7 @@ static wk_status run_binary(wk_call *c)
                 .out = c->out[0],
                 .out_compute = compute,
                 .fn = row->fn[compute],
-                .direct = row->direct,
+                .direct_bf16 = row->direct,
                 .params = &zero_divisor};
     WK_TRY(WK_ISA(wk_map_run)(&m));
     if (zero_divisor)

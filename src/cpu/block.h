@@ -37,7 +37,7 @@ void WK_ISA(wk_block_gather)(size_t bytes, const void *src, int64_t stride, void
 /* dst[j * dst_rs + i] = src[i * src_rs + j] for i < rows and j < cols, elements of 1, 2, 4 or 8 bytes.
  *
  * How to split a large one among threads: by rows of src, all columns to each band, since the function
- * walks along the columns and prefetches that way. Bands of a multiple of 256 / bytes rows (one tile),
+ * walks along the columns and prefetches that way. Bands of a multiple of 256 / bytes rows (whole tiles),
  * starting where dst is aligned to a cache line, keep every line of dst with one thread and written whole;
  * taller bands gain nothing. */
 void WK_ISA(wk_block_transpose)(size_t bytes, const void *src, int64_t src_rs, void *dst, int64_t dst_rs,

@@ -1,13 +1,24 @@
-/* expr.c: elementwise expressions: the blocks of all steps stay in the first-level cache. */
+/* expr.c: elementwise expressions: the blocks of all steps stay in the first-level cache.
+ *
+ * With vectors that know bf16 (lanes.h) expressions on f32 and on bf16 go by the steps of expr_steps.h, which take inputs
+ * and give the result as they are; only ops that have no step get f32 blocks made for them. */
 #include <pthread.h>
 #include "ops/expr.h"
 #include "core/families.h"
 #include "activation.h"
 #include "bands.h"
 #include "block.h"
+#include "expr_steps.h"
 #include "walk.h"
 
-enum { BLOCK = 256, SHORT_BLOCK = 128, BAND_BLOCKS = 64, WIDE = 8 /* bytes of the widest compute type */ };
+enum {
+    BLOCK = 256,
+    SHORT_BLOCK = 128,
+    LANES_BYTES = 1024,
+
+    BAND_ELEMENTS = 16384,
+    WIDE = 8 /* bytes of the widest compute type */
+};
 
 static wk_block_fn formulas[WK_EXPR_OPS][2];
 
@@ -22,6 +33,15 @@ static void find_formulas(void)
     }
 }
 
+/* A node's step, and the nodes it takes. */
+typedef struct {
+    step_fn *fn; /* NULL: the node is done by its formula */
+    int n_in;
+    uint8_t in[3];
+    bool joined; /* done by the step of the node that takes it, and has no values of its own */
+    bool took;   /* such a one */
+} node_step;
+
 typedef struct {
     const wk_expr *e;
     const wk_tensor *const *in;
@@ -34,11 +54,16 @@ typedef struct {
     int64_t count;
     int64_t block; /* elements that go through all nodes at a time */
     bool stream;
+    int64_t slot; /* elements to prefetch for every step */
+    node_step step[WK_EXPR_NODES];
+    bool packed[WK_EXPR_INPUTS];
+    bool lanes; /* by steps on elements as they are, where an op has one */
 } plan;
 
 /* ---- the plan ---- */
 
-/* Every node gets a block; one whose last use is behind serves again. Inputs and numbers keep theirs. */
+/* Every node gets a block; one whose last use is behind serves again. Inputs and numbers keep theirs, and so does what
+ * is used later than by the node that takes it. */
 static void assign_rooms(plan *p)
 {
     const wk_expr *e = p->e;
@@ -46,7 +71,7 @@ static void assign_rooms(plan *p)
     int n_free = 0;
     for (int i = 0; i < e->n_nodes; i++) {
         for (int k = 0; e->nodes[i].op < WK_EXPR_OPS && k < wk_expr_ops[e->nodes[i].op].tensors; k++)
-            last[e->nodes[i].in[k]] = (uint8_t)i;
+            last[e->nodes[i].in[k]] = p->step[i].joined ? WK_EXPR_NODES : (uint8_t)i;
     }
     for (int i = 0; i < e->n_nodes; i++) {
         const wk_expr_node *n = &e->nodes[i];
@@ -73,6 +98,7 @@ static void plan_walks(plan *p)
         memcpy(w->shape, out->shape, sizeof w->shape);
         w->rank = wk_shape_coalesce(out->rank, w->shape, 1, strides);
         memcpy(w->strides, strides[0], sizeof w->strides);
+        p->packed[k] = w->rank == 1 && w->strides[0] == 1;
         p->constant[k] = w->rank == 0 || (w->rank == 1 && w->strides[0] == 0);
     }
 }
@@ -81,7 +107,7 @@ static void plan_walks(plan *p)
 
 static void fill_number(const plan *p, double value, void *block)
 {
-    for (int i = 0; i < BLOCK; i++) {
+    for (int64_t i = 0; i < p->block; i++) {
         if (p->compute == WK_COMPUTE_F64)
             ((double *)block)[i] = value;
         else
@@ -89,66 +115,196 @@ static void fill_number(const plan *p, double value, void *block)
     }
 }
 
-static const void *fetch(const plan *p, int input, int64_t at, int64_t n, void *room)
+/* Elements as they are; where they end within a pair of lanes, zeros follow. The first half of the room is left for the
+ * same in f32. */
+static operand fetch_raw(const wk_tensor *t, const wk_walk *w, int64_t at, int64_t n, char *room,
+                         int64_t block)
+{
+    size_t bytes = wk_bytes(t->dtype);
+    char *buf = room + (size_t)block * sizeof(float);
+    const void *x = WK_ISA(wk_walk_gather)(w, bytes, wk_ptr(t), at, n, buf);
+    if (n % PAIR != 0 && x != buf)
+        memcpy(buf, x, (size_t)n * bytes);
+    if (n % PAIR != 0)
+        memset(buf + (size_t)n * bytes, 0, (size_t)(PAIR - n % PAIR) * bytes);
+    return (operand){n % PAIR != 0 ? buf : (void *)x, t->dtype == WK_BF16};
+}
+
+static operand fetch(const plan *p, int input, int64_t at, int64_t n, char *room)
 {
     const wk_tensor *t = p->in[input];
+    if (p->lanes && p->packed[input] && n % PAIR == 0)
+        return (operand){(char *)wk_ptr(t) + at * (int64_t)wk_bytes(t->dtype), t->dtype == WK_BF16};
+    if (p->lanes)
+        return fetch_raw(t, &p->walk[input], at, n, room, p->block);
     wk_compute compute = p->e->conditions >> input & 1 ? WK_COMPUTE_I64 : p->compute;
-    return WK_ISA(wk_walk_fetch)(&p->walk[input], t->dtype, wk_ptr(t), compute, at, n, room);
+    return (operand){
+        (void *)WK_ISA(wk_walk_fetch)(&p->walk[input], t->dtype, wk_ptr(t), compute, at, n, room), false};
+}
+
+static char *room_of(const plan *p, int node, char *scratch)
+{
+    return scratch + (size_t)(p->room[node] * p->block) * WIDE;
 }
 
 /* What does not change from block to block. */
-static void prepare(const plan *p, int64_t begin, int64_t n, char *scratch, const void **values)
+static void prepare(const plan *p, int64_t begin, int64_t n, char *scratch, operand *values)
 {
     for (int i = 0; i < p->e->n_nodes; i++) {
         const wk_expr_node *node = &p->e->nodes[i];
-        values[i] = scratch + (size_t)p->room[i] * BLOCK * WIDE;
+        char *room = room_of(p, i, scratch);
+        values[i] = (operand){room, false};
         if (node->op == WK_EXPR_number)
-            fill_number(p, node->numbers[0], (void *)values[i]);
+            fill_number(p, node->numbers[0], room);
         if (node->op == WK_EXPR_input && p->constant[node->in[0]])
-            values[i] = fetch(p, node->in[0], begin, n, (void *)values[i]);
+            values[i] = fetch(p, node->in[0], begin, n, room);
     }
 }
 
-/* n elements from `at` on: the last node's values, in `to` where that is given. */
-static const void *compute(const plan *p, int64_t at, int64_t n, char *scratch, const void **values, void *to)
+/* A node's values by its formula, in its room or in `to`. */
+static operand run_formula(const plan *p, int i, int64_t n, char *scratch, operand *values, operand to,
+                           bool stream)
+{
+    const wk_expr_node *node = &p->e->nodes[i];
+    const void *in[3];
+    for (int k = 0; k < 3; k++) {
+        operand *x = &values[node->in[k]];
+        if (x->bf16 && k < wk_expr_ops[node->op].tensors) {
+            operand wide = {room_of(p, node->in[k], scratch), false};
+            same_step(&wide, (const operand[3]){*x}, n, false);
+            *x = wide;
+        }
+        in[k] = x->at;
+    }
+    wk_numbers numbers = {.f = {node->numbers[0], node->numbers[1], node->numbers[2]}};
+    void *y = to.bf16 || stream ? room_of(p, i, scratch) : to.at;
+    formulas[node->op][p->compute](y, in, n, &numbers);
+    return (operand){y, false};
+}
+
+/* Loads of the inputs' next elements, to overlap with the work on those that are here; a few at a time, as the processor
+ * has room for a few dozen. */
+static void prefetch(const plan *p, int64_t at, int64_t n)
+{
+    for (int k = 0; k < p->e->n_inputs && n > 0; k++)
+        wk_walk_prefetch(&p->walk[k], p->in[k]->dtype, wk_ptr(p->in[k]), at, n);
+}
+
+/* n elements from `at` on: the last node's values, in `to` where that could be done. */
+static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, operand *values, operand to,
+                       bool stream)
 {
     int last = p->e->n_nodes - 1;
+    int64_t filled = p->lanes ? whole_pairs(n) : n, next = at + n, end = p->stream ? next + n : next;
     for (int i = 0; i <= last; i++) {
         const wk_expr_node *node = &p->e->nodes[i];
+        const node_step *step = &p->step[i];
+        operand y = i == last ? to : (operand){room_of(p, i, scratch), false};
         if (node->op == WK_EXPR_input && !p->constant[node->in[0]])
-            values[i] = fetch(p, node->in[0], at, n, scratch + (size_t)p->room[i] * BLOCK * WIDE);
-        if (node->op >= WK_EXPR_OPS)
+            values[i] = fetch(p, node->in[0], at, n, y.at);
+        if (node->op >= WK_EXPR_OPS || step->joined)
             continue;
-        wk_numbers numbers = {.f = {node->numbers[0], node->numbers[1], node->numbers[2]}};
-        const void *in[3] = {values[node->in[0]], values[node->in[1]], values[node->in[2]]};
-        void *out = i == last && to ? to : (void *)values[i];
-        formulas[node->op][p->compute](out, in, n, &numbers);
-        if (out == to)
-            return to;
+        int64_t some = end - next < p->slot || !step->fn ? end - next : p->slot;
+        prefetch(p, next, some);
+        next += some;
+        if (!step->fn) {
+            values[i] = run_formula(p, i, filled, scratch, values, y, i == last && stream);
+            continue;
+        }
+        operand in[3] = {{NULL, false}, {NULL, false}, {NULL, false}};
+        for (int k = 0; k < step->n_in; k++)
+            in[k] = values[step->in[k]];
+        step->fn(&y, in, filled, i == last && stream);
+        values[i] = y;
     }
+    prefetch(p, next, end - next);
     return values[last];
 }
 
 static void run_band(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
     const plan *p = ctx;
-    const void *values[WK_EXPR_NODES];
-    bool condition = p->e->nodes[p->e->n_nodes - 1].condition;
-    wk_compute out_compute = condition ? WK_COMPUTE_I64 : p->compute;
-    bool direct = !p->stream && p->out->dtype == wk_compute_dtype(out_compute);
+    operand values[WK_EXPR_NODES];
+    int last = p->e->n_nodes - 1;
+    wk_compute out_compute = p->e->nodes[last].condition ? WK_COMPUTE_I64 : p->compute;
+    bool as_is = p->lanes || p->out->dtype == wk_compute_dtype(out_compute);
+    bool lines = p->lanes && (uintptr_t)wk_ptr(p->out) % WK_LINE == 0;
     size_t bytes = wk_bytes(p->out->dtype);
     int64_t block = p->block, first = begin * block;
     prepare(p, first, p->count - first < block ? p->count - first : block, scratch, values);
     for (int64_t i = begin; i < end; i++) {
         int64_t at = i * block, n = p->count - at < block ? p->count - at : block;
         char *out = (char *)wk_ptr(p->out) + (size_t)at * bytes;
-        /* Loads of the next block overlap with the work on this one. */
-        for (int k = 0; k < p->e->n_inputs && p->stream; k++)
-            wk_walk_prefetch(&p->walk[k], p->in[k]->dtype, wk_ptr(p->in[k]), at + n, n);
-        const void *y = compute(p, at, n, scratch, values, direct ? out : NULL);
-        if (y != out)
-            WK_ISA(wk_block_store)(p->out->dtype, out_compute, y, out, n, p->stream);
+        /* Straight to its place, unless there is less room than whole lanes, or it goes past the cache otherwise. */
+        bool straight = as_is && (p->lanes ? n % PAIR == 0 && (lines || !p->stream) : !p->stream);
+        operand to = {straight ? out : room_of(p, last, scratch), p->lanes && p->out->dtype == WK_BF16};
+        operand y = compute(p, at, n, scratch, values, to, straight && p->stream);
+        if (y.bf16 != to.bf16) {
+            same_step(&to, (const operand[3]){y}, whole_pairs(n), straight && p->stream);
+            y = to;
+        }
+        if (y.at != out && as_is)
+            WK_ISA(wk_block_copy)(y.at, out, (size_t)n * bytes, p->stream);
+        else if (y.at != out)
+            WK_ISA(wk_block_store)(p->out->dtype, out_compute, y.at, out, n, p->stream);
     }
+}
+
+/* Whether the expression is one of f32, or of bf16, from end to end. */
+static bool takes_lanes(const plan *p)
+{
+    const wk_expr *e = p->e;
+    wk_dtype dtype = p->out->dtype;
+    bool takes =
+        WK_WORDS_STREAM && (dtype == WK_F32 || dtype == WK_BF16) && e->nodes[e->n_nodes - 1].op < WK_EXPR_OPS;
+    for (int i = 0; i < e->n_nodes; i++)
+        takes = takes && !e->nodes[i].condition;
+    for (int k = 0; k < e->n_inputs; k++)
+        takes = takes && p->in[k]->dtype == dtype;
+    return takes;
+}
+
+/* A sum takes a sum or a product into its step, and a product a function of one operand, where nothing else takes it. */
+static void join(plan *p, int i, const uint8_t *uses)
+{
+    const wk_expr_node *node = &p->e->nodes[i];
+    for (int k = 0; k < 2; k++) {
+        int from = node->in[k], other = node->in[1 - k];
+        node_step *s = &p->step[from];
+        if (!s->fn || s->took || uses[from] > 1)
+            continue;
+        if (node->op == (wk_expr_ops[p->e->nodes[from].op].tensors == 1 ? WK_EXPR_mul : WK_EXPR_add)) {
+            p->step[i] = *s;
+            p->step[i].in[p->step[i].n_in++] = (uint8_t)other;
+            p->step[i].took = s->joined = true;
+            return;
+        }
+    }
+}
+
+static void plan_steps(plan *p)
+{
+    uint8_t uses[WK_EXPR_NODES] = {0};
+    const wk_expr *e = p->e;
+    int steps = 0;
+    for (int i = 0; i < e->n_nodes; i++) {
+        const wk_expr_node *node = &e->nodes[i];
+        for (int k = 0; node->op < WK_EXPR_OPS && k < wk_expr_ops[node->op].tensors; k++)
+            uses[node->in[k]] = (uint8_t)(uses[node->in[k]] + (uses[node->in[k]] < 2));
+    }
+    for (int i = 0; i < e->n_nodes; i++) {
+        const wk_expr_node *node = &e->nodes[i];
+        if (node->op >= WK_EXPR_OPS)
+            continue;
+        p->step[i] = (node_step){.fn = step_of(node->op, p->out->dtype == WK_BF16),
+                                 .n_in = wk_expr_ops[node->op].tensors,
+                                 .in = {node->in[0], node->in[1]}};
+        if (wk_expr_ops[node->op].tensors == 2)
+            join(p, i, uses);
+    }
+    for (int i = 0; i < e->n_nodes; i++)
+        steps += p->step[i].fn && !p->step[i].joined;
+    p->slot = steps ? whole_pairs((p->block + steps - 1) / steps) : p->block;
 }
 
 static wk_status run_expr(wk_call *c)
@@ -165,13 +321,18 @@ static wk_status run_expr(wk_call *c)
     if (p.count == 0)
         return WK_OK;
     pthread_once(&once, find_formulas);
+    p.lanes = takes_lanes(&p);
+    /* Short ones where nothing is converted: the processor then computes one while it waits for the next one's inputs. */
+    p.block = p.lanes                                   ? LANES_BYTES / (int64_t)wk_bytes(c->dtype)
+              : c->dtype == wk_compute_dtype(p.compute) ? SHORT_BLOCK
+                                                        : BLOCK;
+    if (p.lanes)
+        plan_steps(&p);
     assign_rooms(&p);
     plan_walks(&p);
     p.stream = p.count * (int64_t)wk_bytes(p.out->dtype) >= WK_STREAM_BYTES;
-    /* Short ones where nothing is converted: the processor then computes one while it waits for the next one's inputs. */
-    p.block = c->dtype == wk_compute_dtype(p.compute) ? SHORT_BLOCK : BLOCK;
-    return WK_ISA(wk_bands_run)((p.count + p.block - 1) / p.block, BAND_BLOCKS,
-                                (size_t)p.rooms * BLOCK * WIDE, run_band, &p);
+    return WK_ISA(wk_bands_run)((p.count + p.block - 1) / p.block, BAND_ELEMENTS / p.block,
+                                (size_t)(p.rooms * p.block) * WIDE, run_band, &p);
 }
 
 const wk_impl WK_ISA(wk_cpu_expr)[] = {

@@ -18,7 +18,7 @@ enum {
     THIN_ROWS = 4,           /* of A that are worked on together, */
     THIN_STEP = 4,           /* with so many rows or columns of B */
     PART_BYTES = 512 << 10,  /* of B, in a task */
-    ROW_BYTES = 4 << 10,     /* of a row of B, in a task: sums of that width stay in the first-level cache */
+    ROW_BYTES = 8 << 10,     /* of a row of B, in a task: sums of that width stay in the first-level cache */
     FINISH_COLUMNS = 4096    /* in a task that adds up parts */
 };
 

@@ -16,8 +16,10 @@
 enum {
     CHUNK = 512, /* ids taken at a time */
     BATCH = 64,  /* ids checked at a time */
+    AHEAD = 512, /* ids whose memory, and what goes with them, is asked for this much earlier */
     TASK_ELEMENTS = 1 << 14,
     PANEL = 1 << 18,    /* elements of a panel of sums */
+    APART = 1 << 14,    /* elements, at most, of a line that is made apart */
     PREFETCH = 8 << 10, /* bytes, at most, of a row that are asked for ahead */
 };
 
@@ -43,26 +45,6 @@ static inline bool ids_inside(const int64_t *ids, int n, uint64_t limit)
     for (int i = 0; i < n; i++)
         outside |= (uint64_t)ids[i] >= limit;
     return !outside;
-}
-
-/* A cache line of elements at ids by gathering instructions, where these pay; false where not. */
-static inline bool gather_whole_line(void *line, size_t bytes, const void *big, const int64_t *ids,
-                                     bool stream)
-{
-#if defined(__AVX512F__) && defined(__AVX512DQ__)
-    if (bytes == 4) {
-        __m256i low = _mm512_i64gather_epi32(_mm512_loadu_si512(ids), big, 4);
-        __m256i high = _mm512_i64gather_epi32(_mm512_loadu_si512(ids + 8), big, 4);
-        __m512i both = _mm512_inserti32x8(_mm512_castsi256_si512(low), high, 1);
-        if (stream)
-            _mm512_stream_si512(line, both);
-        else
-            _mm512_storeu_si512(line, both);
-        return true;
-    }
-#endif
-    (void)line, (void)bytes, (void)big, (void)ids, (void)stream;
-    return false;
 }
 
 #define T uint8_t
@@ -106,10 +88,11 @@ typedef struct {
     int64_t columns, across[SIDES]; /* lines that are walked side by side; 1 when each is walked by itself */
     bool by_rows;                   /* with ids the same for all columns */
     bool wide;                      /* f16 or bf16 to be added up in f32 */
-    bool stream;                    /* small is written past the cache */
-    int64_t width, blocks;          /* columns of a task; such blocks */
-    int64_t length, pieces;         /* ids of a task along dim; such pieces */
-    int64_t units, per_task;        /* lines x blocks x pieces; how many to a task */
+    bool stream;                    /* what is written goes past the cache */
+    const char *start;       /* what big is before: NULL, or packed like big, to be taken line by line */
+    int64_t width, blocks;   /* columns of a task; such blocks */
+    int64_t length, pieces;  /* ids of a task along dim; such pieces */
+    int64_t units, per_task; /* lines x blocks x pieces; how many to a task */
     wk_bad_id bad;
     atomic_bool no_memory;
 } plan;
@@ -119,7 +102,9 @@ typedef struct {
     char *big, *small;
     const char *ids;
     int64_t place, n, width;
-    const char *next; /* for prefetching: the line of big that comes after this one, if any */
+    const char *start; /* of the line of big, as plan.start */
+    const char
+        *next; /* for prefetching: the line of big (or of its start) that comes after this one, if any */
 } unit;
 
 static unit unit_at(const plan *p, int64_t i)
@@ -134,6 +119,7 @@ static unit unit_at(const plan *p, int64_t i)
         i /= p->shape[d];
     }
     return (unit){.big = p->data[BIG] + at[BIG] * p->bytes,
+                  .start = p->start ? p->start + at[BIG] * p->bytes : NULL,
                   .small = p->data[SMALL] + at[SMALL] * p->bytes,
                   .ids = p->data[IDS] + at[IDS] * (int64_t)wk_bytes(p->id_dtype),
                   .place = at[PLACE],
@@ -302,6 +288,15 @@ static void run_rows(plan *p, unit u)
     }
 }
 
+/* A line that is not there yet: made apart from its start, in the cache, and written when it is done. */
+static void run_line_apart(plan *p, unit u, char *line)
+{
+    size_t bytes = (size_t)(p->size * p->bytes);
+    memcpy(line, u.start, bytes);
+    run_line(p, u, line, 1, p->bytes);
+    WK_ISA(wk_block_copy)(line, u.big, bytes, p->stream);
+}
+
 /* ---- f16 and bf16 added up in f32, from which the results are rounded once ---- */
 
 /* n elements of big, step apart, to floats and back. */
@@ -409,10 +404,20 @@ static void run_wide_rows(plan *p)
 
 /* ---- tasks ---- */
 
-static void run_unit(plan *p, unit u, float *sums)
+/* Bytes of scratch memory that a task needs. */
+static size_t scratch_of(const plan *p)
 {
     if (p->wide)
-        (p->columns == 1 ? run_wide_line : run_wide_columns)(p, u, sums);
+        return (size_t)(p->size * p->width) * sizeof(float);
+    return p->start ? (size_t)(p->size * p->bytes) : 0;
+}
+
+static void run_unit(plan *p, unit u, void *scratch)
+{
+    if (p->wide)
+        (p->columns == 1 ? run_wide_line : run_wide_columns)(p, u, scratch);
+    else if (p->start)
+        run_line_apart(p, u, scratch);
     else if (p->by_rows)
         run_rows(p, u);
     else if (p->columns == 1)
@@ -424,19 +429,20 @@ static void run_unit(plan *p, unit u, float *sums)
 static void run_task(void *ctx, int64_t task)
 {
     plan *p = ctx;
-    size_t bytes = p->wide ? (size_t)(p->size * p->width) * sizeof(float) : 0;
-    float *sums = bytes ? wk_block_alloc(bytes) : NULL;
-    if (bytes && !sums) {
+    size_t bytes = scratch_of(p);
+    void *scratch = bytes ? wk_block_alloc(bytes) : NULL;
+    if (bytes && !scratch) {
         atomic_store(&p->no_memory, true);
         return;
     }
     int64_t end = least(p->units, (task + 1) * p->per_task);
     for (int64_t i = task * p->per_task; i < end; i++) {
         unit u = unit_at(p, i);
-        u.next = i + 1 < end ? unit_at(p, i + 1).big : u.big;
-        run_unit(p, u, sums);
+        unit next = i + 1 < end ? unit_at(p, i + 1) : u;
+        u.next = p->start ? next.start : next.big;
+        run_unit(p, u, scratch);
     }
-    wk_block_free(sums, bytes);
+    wk_block_free(scratch, bytes);
 }
 
 /* ---- planning ---- */
@@ -510,9 +516,23 @@ static void plan_dims(plan *p, const wk_tensor *big, const wk_tensor *small, con
     p->rank = wk_shape_coalesce(p->rank, p->shape, SIDES, p->strides);
 }
 
-/* ids have small's rank and at most its sizes; or they are 1-D and choose slices. */
-static wk_status run_index(wk_call *c, action what, const wk_tensor *big, const wk_tensor *small,
-                           const wk_tensor *ids, bool slices)
+/* Whether big can be made of its start line by line: all of its lines are walked, and each by itself. */
+static bool takes_start(const plan *p, const wk_tensor *big, const wk_tensor *start)
+{
+    return !p->wide && p->columns == 1 && p->pieces == 1 && p->along[BIG] == 1 && p->size <= APART &&
+           p->units * p->size == wk_count(big) && wk_is_packed(start);
+}
+
+static void copy_unless_same(const wk_tensor *x, wk_tensor *y)
+{
+    if (wk_ptr(x) != wk_ptr(y))
+        WK_ISA(wk_tensor_copy)(x, y);
+}
+
+/* ids have small's rank and at most its sizes; or they are 1-D and choose slices. start: NULL, or what is to be in big,
+ * the call's output, before. */
+static wk_status run_index(wk_call *c, action what, const wk_tensor *big, const wk_tensor *start,
+                           const wk_tensor *small, const wk_tensor *ids, bool slices)
 {
     plan p = {.what = what,
               .dtype = big->dtype,
@@ -523,15 +543,24 @@ static wk_status run_index(wk_call *c, action what, const wk_tensor *big, const 
               .n = 1, /* of a scalar */
               .size = 1,
               .bad = {INT64_MAX}};
-    if (wk_count(slices ? small : ids) == 0)
+    if (wk_count(slices ? small : ids) == 0) {
+        if (start)
+            copy_unless_same(start, c->out[0]);
         return WK_OK;
+    }
     p.loops = p.wide ? &loops_f32 : loops_of[p.dtype];
     plan_dims(&p, big, small, ids, wk_shape_dim(big->rank, WK_PARAMS(c, wk_index_params)->dim), slices);
     p.limit = least(p.size, wk_id_padding(p.id_dtype));
     plan_columns(&p);
     plan_cuts(&p);
-    p.stream =
-        p.by_rows && what == GATHER && p.across[SMALL] == 1 && wk_count(small) * p.bytes >= WK_STREAM_BYTES;
+    bool small_packed = p.by_rows ? p.across[SMALL] == 1 : p.columns == 1 && p.along[SMALL] == 1;
+    p.stream = what == GATHER && small_packed && wk_count(small) * p.bytes >= WK_STREAM_BYTES;
+    if (start && wk_ptr(start) != wk_ptr(big) && takes_start(&p, big, start)) {
+        p.start = wk_ptr(start);
+        p.stream = wk_count(big) * p.bytes >= WK_STREAM_BYTES;
+    } else if (start) {
+        copy_unless_same(start, c->out[0]);
+    }
     if (p.wide && p.by_rows)
         run_wide_rows(&p);
     else
@@ -552,23 +581,16 @@ typedef struct {
 static const kind elements[] = {{GATHER, false}, {SCATTER, false}, {ADD, false}, {TAKE, false}};
 static const kind slices[] = {{GATHER, true}, {SCATTER, true}, {ADD, true}};
 
-static void copy_unless_same(const wk_tensor *x, wk_tensor *y)
-{
-    if (wk_ptr(x) != wk_ptr(y))
-        WK_ISA(wk_tensor_copy)(x, y);
-}
-
 static wk_status run_read(wk_call *c)
 {
     const kind *k = c->impl->data;
-    return run_index(c, GATHER, c->in[0], c->out[0], c->in[1], k->slices);
+    return run_index(c, GATHER, c->in[0], NULL, c->out[0], c->in[1], k->slices);
 }
 
 static wk_status run_write(wk_call *c)
 {
     const kind *k = c->impl->data;
-    copy_unless_same(c->in[0], c->out[0]);
-    return run_index(c, k->what, c->out[0], c->in[2], c->in[1], k->slices);
+    return run_index(c, k->what, c->out[0], c->in[0], c->in[2], c->in[1], k->slices);
 }
 
 /* What was read from x gets the sum of the gradients of all its readers. */
@@ -579,7 +601,7 @@ static wk_status run_read_backward(wk_call *c)
     static const int64_t zero, none[WK_MAX_RANK];
     WK_ISA(wk_strided_copy)
     (dx->rank, dx->shape, wk_bytes(dx->dtype), &zero, none, wk_ptr(dx), dx->strides);
-    return run_index(c, ADD, dx, c->in[1], c->in[0], k->slices);
+    return run_index(c, ADD, dx, NULL, c->in[1], c->in[0], k->slices);
 }
 
 /* An output, or in the place of one that is not wanted a tensor like it: ids are checked on the way to it. */
@@ -597,7 +619,7 @@ static wk_status run_add_backward(wk_call *c)
         return wk_error_status();
     if (c->out[0])
         WK_ISA(wk_tensor_copy)(c->in[1], c->out[0]);
-    return run_index(c, GATHER, c->in[1], dsrc, c->in[0], k->slices);
+    return run_index(c, GATHER, c->in[1], NULL, dsrc, c->in[0], k->slices);
 }
 
 /* Each gradient goes to the one that wrote the element: the last of src, or x where there is none. */
@@ -607,7 +629,7 @@ static wk_status run_scatter_backward(wk_call *c)
     if (!dsrc)
         return wk_error_status();
     WK_ISA(wk_tensor_copy)(c->in[1], dx);
-    return run_index(c, TAKE, dx, dsrc, c->in[0], false);
+    return run_index(c, TAKE, dx, NULL, dsrc, c->in[0], false);
 }
 
 const wk_impl WK_ISA(wk_cpu_index)[] = {

@@ -58,13 +58,32 @@ LOOP(gather)
 LOOP(scatter)
 LOOP(add)
 
+/* As many elements at ids as make 16 bytes: put together in a register, since bytes that were just stored one by one
+ * cannot be loaded as one. */
+typedef T FN(piece) __attribute__((vector_size(16)));
+static inline FN(piece) FN(gather_piece)(const T *big, const int64_t *ids)
+{
+    FN(piece) p = {0};
+#pragma GCC unroll 16
+    for (int j = 0; j < (int)(16 / sizeof(T)); j++)
+        p[j] = big[ids[j]];
+    return p;
+}
+
+/* Ids that will be needed for a cache line of elements. They may lie behind the last, where asking does no harm. */
+static inline void FN(prefetch_ids)(const int64_t *ids)
+{
+    for (size_t j = 0; j < WK_LINE / sizeof(T); j += WK_LINE / sizeof *ids)
+        __builtin_prefetch(ids + AHEAD + j, 0, 2);
+}
+
 /* The usual case, a line in packed memory, by cache lines of small. With each goes a prefetch of one line of `next`, the
  * line of big that comes after: ids hit that in any order, which the CPU cannot foresee. Even spacing matters: in bursts
  * neither prefetches nor streaming stores overlap with the rest. */
 static int64_t FN(gather_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n,
                                uint64_t limit, const char *next, bool stream)
 {
-    enum { LANES = WK_LINE / sizeof(T) };
+    enum { LANES = WK_LINE / sizeof(T), PIECE = 16 / sizeof(T) };
     const T *restrict big = big_line;
     T *restrict small = small_line;
     int64_t k = least(n, (int64_t)(-(uintptr_t)small % WK_LINE / sizeof(T))); /* to the first whole line */
@@ -72,16 +91,12 @@ static int64_t FN(gather_line)(void *big_line, void *small_line, const int64_t *
         return 0;
     for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
         for (int64_t i = k; i < k + BATCH; i += LANES) {
-            _Alignas(WK_LINE) T values[LANES];
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 0, 3);
-            if (gather_whole_line(small + i, sizeof(T), big, ids + i, stream))
-                continue;
-            for (int j = 0; j < LANES; j++)
-                values[j] = big[ids[i + j]];
-            if (stream)
-                wk_stream_line((unsigned char *)(small + i), (const unsigned char *)values);
-            else
-                memcpy(small + i, values, WK_LINE);
+            FN(prefetch_ids)(ids + i);
+            for (int64_t j = i; j < i + LANES; j += PIECE) {
+                FN(piece) p = FN(gather_piece)(big, ids + j);
+                wk_put_piece(small + j, &p, stream);
+            }
         }
     }
     return k + FN(gather)(big_line, 1, 0, small + k, 1, ids + k, n - k, limit, false);
@@ -98,6 +113,8 @@ static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids
     for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
         for (int64_t i = k; i < k + BATCH; i += LANES) {
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
+            FN(prefetch_ids)(ids + i);
+            __builtin_prefetch(small + i + AHEAD, 0, 2);
             for (int j = 0; j < LANES; j++)
                 big[ids[i + j]] += small[i + j];
         }

@@ -15,18 +15,34 @@ typedef struct {
     bool stream, ahead; /* results go past the cache; inputs are asked for a line ahead */
 } plan;
 
+/* Line `line` of input k, in buf where it does not lie as the op wants it. */
+static const void *fetch(const plan *p, int k, int64_t line, void *buf)
+{
+    const wk_tensor *t = p->l.in[k];
+    if (p->l.as_is)
+        return WK_ISA(wk_walk_gather)(&p->walk[k], wk_bytes(t->dtype), wk_ptr(t), line * p->n, p->n, buf);
+    return WK_ISA(wk_walk_fetch)(&p->walk[k], t->dtype, wk_ptr(t), p->l.in_compute[k], line * p->n, p->n,
+                                 buf);
+}
+
+static bool same_type(const plan *p, int k)
+{
+    return p->l.as_is || p->l.out[k]->dtype == wk_compute_dtype(p->l.out_compute[k]);
+}
+
 static void run_line(const plan *p, int64_t line, char *buf)
 {
     const wk_lines *l = &p->l;
     const void *in[WK_LINE_TENSORS];
-    void *out[WK_LINE_TENSORS];
+    void *out[WK_LINE_TENSORS + 1];
+    char *to[WK_LINE_TENSORS];
     for (int k = 0; k < l->n_in; k++, buf += p->n * 8)
-        in[k] = WK_ISA(wk_walk_fetch)(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), l->in_compute[k],
-                                      line * p->n, p->n, buf);
+        in[k] = fetch(p, k, line, buf);
     for (int k = 0; k < l->n_out; k++, buf += p->n * 8) {
-        bool direct = !p->stream && l->out[k]->dtype == wk_compute_dtype(l->out_compute[k]);
-        out[k] = direct ? (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype) : buf;
+        to[k] = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype);
+        out[k] = !p->stream && same_type(p, k) ? to[k] : buf;
     }
+    out[l->n_out] = buf;
     /* Loads of the next line overlap with the work on this one. */
     for (int k = 0; k < l->n_in && p->ahead; k++)
         wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
@@ -34,9 +50,12 @@ static void run_line(const plan *p, int64_t line, char *buf)
     l->fn(out, in, line, p->n, l->ctx);
     for (int k = 0; k < l->n_out; k++) {
         wk_dtype dtype = l->out[k]->dtype;
-        char *to = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(dtype);
-        if (out[k] != to)
-            WK_ISA(wk_block_store)(dtype, l->out_compute[k], out[k], to, p->n, p->stream);
+        if (out[k] == to[k])
+            continue;
+        if (same_type(p, k))
+            WK_ISA(wk_block_copy)(out[k], to[k], (size_t)p->n * wk_bytes(dtype), p->stream);
+        else
+            WK_ISA(wk_block_store)(dtype, l->out_compute[k], out[k], to[k], p->n, p->stream);
     }
 }
 
@@ -68,7 +87,7 @@ static wk_status run_trailing(const wk_lines *l)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
     p.stream = written >= WK_STREAM_BYTES;
     p.ahead = read >= AHEAD_BYTES;
-    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out);
+    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out + l->as_is) + 256;
     return WK_ISA(wk_bands_run)(p.count, TASK_ELEMENTS / p.n + 1, scratch, run_lines, &p);
 }
 

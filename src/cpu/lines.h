@@ -10,7 +10,8 @@
 
 enum { WK_LINE_TENSORS = 4 };
 
-/* in[k], out[k]: the line of each tensor, n values. out may be the same memory as an input's. */
+/* in[k], out[k]: the line of each tensor, n values. out may be the same memory as an input's. Behind the outs of lines
+ * that are handed over as they are comes scratch memory for n + 32 values of 8 bytes. */
 typedef void (*wk_line_fn)(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx);
 
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     wk_compute out_compute[WK_LINE_TENSORS];
     int n_out;
     unsigned set; /* the dims that make a line */
+    bool as_is;   /* lines are handed over in their own dtypes; the computes do not matter */
     wk_line_fn fn;
     const void *ctx;
 } wk_lines;

@@ -1,6 +1,7 @@
 /* map.c: the one strided elementwise loop. */
 #include "core/pool.h"
 #include "block.h"
+#include "lanes.h"
 #include "map.h"
 #include "stream.h"
 #include "walk.h"
@@ -13,6 +14,7 @@ typedef struct {
     bool constant[WK_MAP_INPUTS]; /* one value for the whole call */
     int64_t count;
     bool stream;
+    wk_lanes_fn direct;
 } plan;
 
 static const void *fetch(const plan *p, int k, int64_t i, int64_t n, void *buf)
@@ -21,17 +23,21 @@ static const void *fetch(const plan *p, int k, int64_t i, int64_t n, void *buf)
     return WK_ISA(wk_walk_fetch)(&p->walk[k], t->dtype, wk_ptr(t), p->m->in_compute[k], i, n, buf);
 }
 
-/* A block straight past the cache. In pieces so short that the processor, which looks a few hundred instructions ahead,
- * computes the next one while it stores this one. */
-static void run_pieces(const wk_map *m, const void *const *in, int64_t n, unsigned char *out)
+/* Elements [first, first + n) of the call straight past the cache. In pieces so short that the processor, which looks a few
+ * hundred instructions ahead, computes the next one while it stores this one; the loads of the block after this one go
+ * along with them. */
+static void run_pieces(const plan *p, const void *const *in, int64_t first, int64_t n, unsigned char *out)
 {
+    const wk_map *m = p->m;
     _Alignas(WK_LINE) unsigned char buf[PIECE * 8];
     size_t bytes = wk_bytes(m->out->dtype);
     for (int64_t i = 0; i < n; i += PIECE) {
         int64_t piece = n - i < PIECE ? n - i : PIECE;
         const void *at[WK_MAP_INPUTS];
-        for (int k = 0; k < m->n_in; k++)
+        for (int k = 0; k < m->n_in; k++) {
             at[k] = (const char *)in[k] + i * (int64_t)wk_compute_bytes(m->in_compute[k]);
+            wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), first + i + n, piece);
+        }
         m->fn(buf, at, piece, m->params);
         wk_stream_copy(out + (size_t)i * bytes, buf, (size_t)piece * bytes);
     }
@@ -59,46 +65,51 @@ static void run_task(void *ctx, int64_t task)
                 in[k] = fetch(p, k, i, n, in_buf[k]);
         }
         char *out = (char *)wk_ptr(m->out) + i * (int64_t)out_bytes;
+        if (direct && p->stream) {
+            run_pieces(p, in, i, n, (unsigned char *)out);
+            continue;
+        }
         /* Loads of the next block overlap with the work on this one. */
         for (int k = 0; k < m->n_in && p->stream; k++)
             wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), i + n, n);
-        if (direct && p->stream) {
-            run_pieces(m, in, n, (unsigned char *)out);
-            continue;
-        }
         m->fn(direct ? (void *)out : out_buf, in, n, m->params);
         if (!direct)
             WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, out_buf, out, n, p->stream);
     }
 }
 
-/* The same for packed bf16, which m->direct takes as it is. */
+/* The same where the function takes elements as they are. */
 static void run_direct_task(void *ctx, int64_t task)
 {
     const plan *p = ctx;
     const wk_map *m = p->m;
-    uint16_t buf[WK_BLOCK], *y = wk_ptr(m->out);
+    _Alignas(WK_LINE) char in_buf[WK_MAP_INPUTS][WK_BLOCK * 4], out_buf[WK_BLOCK * 4];
+    wk_dtype dtype = m->out->dtype;
+    size_t bytes = wk_bytes(dtype);
+    bool straight = !p->stream || (WK_WORDS_STREAM && (uintptr_t)wk_ptr(m->out) % WK_LINE == 0);
     int64_t begin = task * TASK_BLOCKS * WK_BLOCK, end = begin + TASK_BLOCKS * WK_BLOCK;
     for (int64_t i = begin; i < end && i < p->count; i += WK_BLOCK) {
         int64_t n = p->count - i < WK_BLOCK ? p->count - i : WK_BLOCK;
         const void *in[WK_MAP_INPUTS];
-        for (int k = 0; k < m->n_in; k++)
-            in[k] = (const uint16_t *)wk_ptr(m->in[k]) + i;
-        m->direct(p->stream ? buf : y + i, in, n, m->params);
-        for (int k = 0; k < m->n_in && p->stream; k++)
-            wk_walk_prefetch(&p->walk[k], WK_BF16, wk_ptr(m->in[k]), i + n, n);
-        if (p->stream)
-            WK_ISA(wk_block_copy)(buf, y + i, (size_t)n * sizeof *buf, true);
+        char *y = (char *)wk_ptr(m->out) + (size_t)i * bytes;
+        for (int k = 0; k < m->n_in; k++) {
+            in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], bytes, wk_ptr(m->in[k]), i, n, in_buf[k]);
+            if (p->stream)
+                wk_walk_prefetch(&p->walk[k], dtype, wk_ptr(m->in[k]), i + n, n);
+        }
+        p->direct(straight ? y : out_buf, in, n, p->stream && straight);
+        if (!straight)
+            WK_ISA(wk_block_copy)(out_buf, y, (size_t)n * bytes, true);
     }
 }
 
-static bool is_direct(const plan *p)
+/* The function that takes the call's elements as they are, if there is one. */
+static wk_lanes_fn direct_of(const wk_map *m)
 {
-    bool direct = p->m->direct && p->m->out->dtype == WK_BF16;
-    for (int k = 0; k < p->m->n_in; k++) {
-        const wk_walk *w = &p->walk[k];
-        direct = direct && p->m->in[k]->dtype == WK_BF16 && w->rank == 1 && w->strides[0] == 1;
-    }
+    wk_dtype dtype = m->out->dtype;
+    wk_lanes_fn direct = dtype == WK_F32 ? m->direct_f32 : dtype == WK_BF16 ? m->direct_bf16 : NULL;
+    for (int k = 0; k < m->n_in; k++)
+        direct = m->in[k]->dtype == dtype ? direct : NULL;
     return direct;
 }
 
@@ -131,7 +142,7 @@ wk_status WK_ISA(wk_map_run)(const wk_map *given)
         if (better_packed(m->in[k]) && !(packed.in[k] = wk_tensor_packed(m->in[k])))
             return wk_error_status();
     }
-    plan p = {.m = m, .count = wk_count(m->out)};
+    plan p = {.m = m, .count = wk_count(m->out), .direct = direct_of(m)};
     if (p.count == 0)
         return WK_OK;
     for (int k = 0; k < m->n_in; k++) {
@@ -145,6 +156,6 @@ wk_status WK_ISA(wk_map_run)(const wk_map *given)
     }
     p.stream = p.count * (int64_t)wk_bytes(m->out->dtype) >= WK_STREAM_BYTES;
     int64_t task = TASK_BLOCKS * WK_BLOCK;
-    wk_parallel_for((p.count + task - 1) / task, is_direct(&p) ? run_direct_task : run_task, &p);
+    wk_parallel_for((p.count + task - 1) / task, p.direct ? run_direct_task : run_task, &p);
     return WK_OK;
 }

@@ -7,17 +7,19 @@
 #include "wick/ops.h"
 #include "activation.h"
 #include "block.h"
+#include "lanes.h"
 #include "lines.h"
 #include "norm.h"
 
-enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21 };
+enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 2048 };
 
 typedef struct {
     wk_group_shape s;
     bool centred; /* false for rms norm */
     double eps;
-    const void *weight, *bias; /* of the compute type, one for every channel */
+    const void *weight, *bias; /* one for every channel, in the type of a line's elements; bias may be NULL */
     bool sum;                  /* of an op that adds: the sum is wanted */
+    bool as_is;                /* lines are bf16 as they lie in memory, not of the compute type */
 } norm_ctx;
 
 typedef struct {
@@ -44,52 +46,61 @@ static const void *line_of(const wk_tensor *t, int64_t at, int64_t n, void *buf)
 
 #include "real_f32.h"
 #include "line.inc.h"
+#include "twos.inc.h"
+#include "moments.inc.h"
+#include "norm.inc.h"
+#include "norm_grad.inc.h"
+#include "real_bf16.h"
+#include "twos.inc.h"
 #include "moments.inc.h"
 #include "norm.inc.h"
 #include "real_f64.h"
 #include "line.inc.h"
+#include "twos.inc.h"
 #include "moments.inc.h"
 #include "norm.inc.h"
+#include "norm_grad.inc.h"
 
-/* t's values in the compute type; where t is NULL, n times `value`. NULL with an error. */
-static const void *values_of(const wk_call *c, const wk_tensor *t, int64_t n, double value)
+/* t packed, as it is or in the compute dtype; where t is NULL, n ones. NULL with an error. */
+static const void *values_of(const wk_call *c, const wk_tensor *t, int64_t n, bool as_is)
 {
-    wk_dtype dtype = wk_stat_dtype(c->dtype);
-    if (t) {
-        const wk_tensor *copy = WK_ISA(wk_compute_copy)(t);
-        return copy ? wk_ptr(copy) : NULL;
-    }
-    wk_tensor *made = wk_tensor_new(c->device, dtype, 1, &n);
-    if (!made)
-        return NULL;
-    for (int64_t i = 0; i < n; i++) {
-        if (dtype == WK_F64)
-            ((double *)wk_ptr(made))[i] = value;
-        else
-            ((float *)wk_ptr(made))[i] = (float)value;
-    }
-    return wk_ptr(made);
+    if (!t)
+        t = wk_fill(c->device, c->dtype, 1, &n, 1);
+    if (t)
+        t = as_is ? wk_tensor_packed(t) : WK_ISA(wk_compute_copy)(t);
+    return t ? wk_ptr(t) : NULL;
 }
 
-static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_tensor *bias, norm_ctx *n)
+static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_tensor *bias, bool as_is,
+                          norm_ctx *n)
 {
     const wk_norm_params *p = c->params;
-    n->s = wk_group_shape_of(c->in[0], strncmp(c->op->name, "group", 5) == 0, p->groups);
-    n->centred = !wk_norm_is_rms(c->op);
-    n->eps = p->eps;
+    *n = (norm_ctx){.s = wk_group_shape_of(c->in[0], strncmp(c->op->name, "group", 5) == 0, p->groups),
+                    .centred = !wk_norm_is_rms(c->op),
+                    .eps = p->eps};
     int64_t channels = n->s.groups * n->s.channels;
-    n->weight = values_of(c, weight, channels, 1);
-    n->bias = n->weight ? values_of(c, bias, channels, 0) : NULL;
-    return n->bias ? WK_OK : wk_error_status();
+    n->as_is = as_is && n->s.inner == 1;
+    n->weight = values_of(c, weight, channels, n->as_is);
+    if (!n->weight || (bias && !(n->bias = values_of(c, bias, channels, n->as_is))))
+        return wk_error_status();
+    return WK_OK;
 }
+
+/* The function for the elements of the call's lines. */
+#define PICK(c, n, name) ((n)->as_is ? name##_bf16 : (c)->dtype == WK_F64 ? name##_f64 : name##_f32)
 
 static wk_status run_norm(wk_call *c)
 {
     norm_ctx n;
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
-    WK_TRY(make_ctx(c, c->in[1], c->in[2], &n));
+    WK_TRY(make_ctx(c, c->in[1], c->in[2], c->dtype == WK_BF16, &n));
     int64_t shape[2] = {n.s.samples * n.s.groups, n.s.channels * n.s.inner};
+    if (wk_is_packed(c->in[0]) && n.s.groups * n.s.inner == 1 && shape[0] % GROUPS_TOGETHER == 0 &&
+        shape[1] * (int64_t)wk_bytes(c->dtype) <= SHORT_BYTES) {
+        shape[0] /= GROUPS_TOGETHER;
+        shape[1] *= GROUPS_TOGETHER;
+    }
     wk_tensor *x = wk_reshape(c->in[0], 2, shape), *y = wk_reshape(c->out[0], 2, shape);
     if (!x || !y)
         return wk_error_status();
@@ -100,8 +111,9 @@ static wk_status run_norm(wk_call *c)
                   .out = {y},
                   .out_compute = {compute},
                   .n_out = 1,
+                  .as_is = n.as_is,
                   .set = 2,
-                  .fn = compute == WK_COMPUTE_F64 ? norm_line_f64 : norm_line_f32,
+                  .fn = PICK(c, &n, norm_line),
                   .ctx = &n};
     return WK_ISA(wk_lines_run)(&l);
 }
@@ -111,7 +123,8 @@ static wk_status run_add_norm(wk_call *c)
     norm_ctx n;
     if (wk_count(c->out[0]) == 0)
         return WK_OK;
-    WK_TRY(make_ctx(c, c->in[2], c->in[3], &n));
+    WK_TRY(make_ctx(c, c->in[2], c->in[3], c->dtype == WK_BF16, &n));
+    n.sum = c->out[1] != NULL;
     wk_compute compute = wk_dtypes[c->dtype].compute;
     wk_lines l = {.in = {c->in[0], c->in[1]},
                   .in_compute = {compute, compute},
@@ -119,10 +132,10 @@ static wk_status run_add_norm(wk_call *c)
                   .out = {c->out[0], c->out[1]},
                   .out_compute = {compute, compute},
                   .n_out = c->out[1] ? 2 : 1,
+                  .as_is = n.as_is,
                   .set = 1u << (c->in[0]->rank - 1),
-                  .fn = compute == WK_COMPUTE_F64 ? add_norm_line_f64 : add_norm_line_f32,
+                  .fn = PICK(c, &n, add_norm_line),
                   .ctx = &n};
-    n.sum = c->out[1] != NULL;
     return WK_ISA(wk_lines_run)(&l);
 }
 
@@ -162,7 +175,7 @@ static void add_parts(const grad_plan *p, int64_t n)
 static wk_status run_norm_backward(wk_call *c)
 {
     grad_plan p = {.dx = c->out[0], .chunks = 1};
-    WK_TRY(make_ctx(c, c->in[2], NULL, &p.c));
+    WK_TRY(make_ctx(c, c->in[2], NULL, false, &p.c));
     int64_t channels = p.c.s.groups * p.c.s.channels, fit = PART_ELEMENTS / (channels + 1) + 1;
     if (channels == 0)
         return WK_OK;

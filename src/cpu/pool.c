@@ -16,6 +16,8 @@ typedef struct {
     const wk_tensor *indices;
     bool max, exclude_pad, stream;
     bool pairs;             /* windows across as across_pairs takes them */
+    bool triples;           /* maxima of 3 by 3 elements of f32 at every second column */
+    bool quads;             /* all windows are 2 by 2 elements of f32 that no other has */
     wk_pool_window inner;   /* the results across whose windows lie in the row whole */
     const int64_t *counted; /* of each result across: elements that count */
     int64_t rows;           /* of results, or of dx */
@@ -40,8 +42,11 @@ static inline void pool_prefetch(const pool_plan *p, const char *plane, int64_t 
         __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
 }
 
-/* Values that across_pairs needs for a row. */
-static inline int64_t pool_spare(const pool_plan *p) { return 2 * p->s.w.out + 4 * POOL_SLACK; }
+/* Values that the steps of a row of results need: two rows of x, and some for each result. */
+static inline int64_t pool_scratch(const pool_plan *p)
+{
+    return 2 * p->s.w.in + 4 * p->s.w.out + 7 * POOL_SLACK;
+}
 
 /* The windows that element i is in. */
 static inline wk_pool_window pool_windows_over(const wk_pool_dim *d, int64_t i)
@@ -122,6 +127,12 @@ static wk_pool_window inner_windows(const wk_pool_dim *d)
     return w;
 }
 
+/* Whether all windows lie side by side, 2 wide, and in the tensor whole. */
+static bool halves(const wk_pool_dim *d)
+{
+    return d->kernel == 2 && d->stride == 2 && d->padding == 0 && 2 * d->out <= d->in;
+}
+
 static wk_status make_plan(wk_call *c, pool_plan *p, bool max)
 {
     const wk_pool_options *o = c->params;
@@ -142,11 +153,13 @@ static wk_status run_forward(wk_call *c, bool max)
     if (p.rows == 0)
         return WK_OK;
     p.pairs = w->stride == 2 && (w->kernel == 2 || w->kernel == 3);
+    p.triples = max && h->kernel == 3 && w->kernel == 3 && w->stride == 2 && c->dtype == WK_F32 &&
+                p.inner.end - p.inner.begin >= POOL_SLACK;
+    p.quads = halves(h) && halves(w) && c->dtype == WK_F32;
     p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
-    return p.indices
-               ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
-               : run_bands(&p, pool_band, cost, 2 * w->in + pool_spare(&p) + 3 * POOL_SLACK + 1, w->out);
+    return p.indices ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
+                     : run_bands(&p, pool_band, cost, pool_scratch(&p) + POOL_SLACK, w->out);
 }
 
 static wk_status run_max_pool(wk_call *c) { return run_forward(c, true); }

@@ -130,23 +130,145 @@ static void FN(pool_row)(const pool_plan *p, const REAL *row, int64_t counted, R
     FN(edge)(p, row, counted, y, begin + n, w->out);
 }
 
+/* n windows of 2 by 2 side by side in two rows: the most usual ones, in one step. The factor is for means. */
+__attribute__((always_inline)) static inline void FN(quads)(const REAL *restrict a, const REAL *restrict b,
+                                                            REAL *restrict y, int64_t n, bool max,
+                                                            REAL factor)
+{
+    for (int64_t o = 0; o < n; o++) {
+        REAL left = FN(both)(a[2 * o], b[2 * o], max), right = FN(both)(a[2 * o + 1], b[2 * o + 1], max);
+        REAL v = FN(both)(left, right, max);
+        y[o] = max ? v : v * factor;
+    }
+}
+
+/* Rows [begin, end) of results where all windows are such. */
+static void FN(quad_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL *out)
+{
+    const wk_pool_shape *s = &p->s;
+    int64_t plane = begin / s->h.out, oh = begin % s->h.out, n = s->w.in;
+    for (int64_t i = begin; i < end; i++, out += s->w.out) {
+        const char *from = pool_plane(p, p->x, plane);
+        const REAL *a = (const REAL *)from + 2 * oh * n;
+        pool_prefetch(p, from, 2 * oh + 2);
+        p->max ? FN(quads)(a, a + n, out, s->w.out, true, 1)
+               : FN(quads)(a, a + n, out, s->w.out, false, (REAL)0.25);
+        if (++oh == s->h.out) {
+            oh = 0;
+            plane++;
+        }
+    }
+}
+
+/* Row oh of the results of a plane, of any windows. */
+static __attribute__((noinline)) void FN(pool_any_row)(const pool_plan *p, const char *plane, int64_t oh,
+                                                       REAL *y, REAL *buf)
+{
+    const wk_pool_shape *s = &p->s;
+    REAL *acc = buf, *row = acc + s->w.in + 2 * POOL_SLACK + 1, *spare = row + s->w.in;
+    memset(acc + s->w.in, 0, (2 * POOL_SLACK + 1) * sizeof(REAL));
+    const REAL *folded = FN(fold_rows)(p, plane, wk_pool_window_of(&s->h, oh), acc, row);
+    if (folded != acc && p->pairs) /* which reads further than the row goes */
+        folded = memcpy(acc, folded, (size_t)s->w.in * sizeof(REAL));
+    FN(pool_row)(p, folded, wk_pool_counted(&s->h, oh, p->exclude_pad), y, spare);
+}
+
+/* POOL_SLACK windows of 3 by 3 at every second column: the maxima of their first and of their second columns. */
+static inline void FN(start_triples)(const REAL *restrict a, const REAL *restrict b, const REAL *restrict c,
+                                     REAL *restrict first, REAL *restrict second)
+{
+    for (int o = 0; o < POOL_SLACK; o++) {
+        first[o] = FN(larger)(FN(larger)(a[2 * o], b[2 * o]), c[2 * o]);
+        second[o] = FN(larger)(FN(larger)(a[2 * o + 1], b[2 * o + 1]), c[2 * o + 1]);
+    }
+}
+
+/* The maxima of the windows: the last column of one is the first of the next. */
+static inline void FN(end_triples)(const REAL *restrict first, const REAL *restrict second, REAL *restrict y)
+{
+    for (int o = 0; o < POOL_SLACK; o++)
+        y[o] = FN(larger)(FN(larger)(first[o], second[o]), first[o + 1]);
+}
+
+/* start_triples for all windows that lie in the three rows from a on whole. The last POOL_SLACK overlap with those before, so
+ * that there is no rest. */
+static void FN(start_triple_row)(const pool_plan *p, const REAL *a, REAL *first, REAL *second)
+{
+    int64_t n = p->inner.end - p->inner.begin;
+    a += 2 * p->inner.begin - p->s.w.padding;
+    const REAL *b = a + p->s.w.in, *c = b + p->s.w.in;
+    for (int64_t o = 0; o < n; o += POOL_SLACK) {
+        int64_t at = o + POOL_SLACK < n ? o : n - POOL_SLACK;
+        FN(start_triples)(a + 2 * at, b + 2 * at, c + 2 * at, first + at, second + at);
+    }
+    first[n] = FN(larger)(FN(larger)(a[2 * n], b[2 * n]), c[2 * n]);
+}
+
+/* The row of results. Windows that are cut off go by themselves. */
+static void FN(end_triple_row)(const pool_plan *p, const REAL *a, const REAL *first, const REAL *second,
+                               REAL *y)
+{
+    const wk_pool_dim *w = &p->s.w;
+    int64_t begin = p->inner.begin, n = p->inner.end - begin;
+    for (int64_t at = 0; at < n; at += POOL_SLACK) {
+        int64_t from = at + POOL_SLACK < n ? at : n - POOL_SLACK;
+        FN(end_triples)(first + from, second + from, y + begin + from);
+    }
+    for (int64_t edge = 0; edge < w->out - n; edge++) {
+        int64_t o = edge < begin ? edge : edge + n; /* the others, at both ends */
+        wk_pool_window part = wk_pool_window_of(w, o);
+        REAL v = a[part.begin];
+        for (int64_t i = part.begin; i < part.end; i++)
+            v = FN(larger)(FN(larger)(FN(larger)(v, a[i]), a[w->in + i]), a[2 * w->in + i]);
+        y[o] = v;
+    }
+}
+
+/* Rows [begin, end) of the maxima of windows of 3 by 3. A row is begun before the one above it is ended: what was just
+ * stored cannot be loaded in other pieces yet. */
+static void FN(triple_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL *out, REAL *buf)
+{
+    const wk_pool_shape *s = &p->s;
+    int64_t half = s->w.out + POOL_SLACK, plane = begin / s->h.out, oh = begin % s->h.out;
+    const REAL *above = NULL; /* the three rows of the row of results that is yet to be ended */
+    for (int64_t i = begin; i <= end; i++, out += s->w.out) {
+        const char *from = pool_plane(p, p->x, plane);
+        wk_pool_window rows = wk_pool_window_of(&s->h, oh);
+        const REAL *a = (const REAL *)from + rows.begin * s->w.in;
+        bool whole = i < end && rows.end - rows.begin == 3;
+        REAL *now = buf + i % 2 * 2 * half, *before = buf + (i + 1) % 2 * 2 * half;
+        if (whole) {
+            pool_prefetch(p, from, rows.end);
+            FN(start_triple_row)(p, a, now, now + half);
+        }
+        if (above)
+            FN(end_triple_row)(p, above, before, before + half, out - s->w.out);
+        above = whole ? a : NULL;
+        if (i < end && !whole)
+            FN(pool_any_row)(p, from, oh, out, buf);
+        if (++oh == s->h.out) {
+            oh = 0;
+            plane++;
+        }
+    }
+}
+
 /* A band of rows of results; rows are counted through all planes. */
 static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *buf)
 {
     const wk_pool_shape *s = &p->s;
-    REAL *acc = buf, *row = acc + s->w.in + 2 * POOL_SLACK + 1, *spare = row + s->w.in,
-         *out = spare + pool_spare(p);
-    memset(acc + s->w.in, 0, (2 * POOL_SLACK + 1) * sizeof(REAL));
+    REAL *out = buf + pool_scratch(p);
+    bool quads = p->quads && sizeof(REAL) == sizeof(float),
+         triples = p->triples && sizeof(REAL) == sizeof(float);
     char *y = (char *)wk_ptr(p->y) + begin * s->w.out * (int64_t)wk_bytes(p->y->dtype);
-    for (int64_t i = begin; i < end; i++) {
+    if (quads)
+        FN(quad_rows)(p, begin, end, out);
+    else if (triples)
+        FN(triple_rows)(p, begin, end, out, buf);
+    for (int64_t i = begin; i < end && !quads && !triples; i++) {
         const char *plane = pool_plane(p, p->x, i / s->h.out);
-        int64_t oh = i % s->h.out;
-        pool_prefetch(p, plane, wk_pool_window_of(&s->h, oh).end);
-        const REAL *folded = FN(fold_rows)(p, plane, wk_pool_window_of(&s->h, oh), acc, row);
-        if (folded != acc && p->pairs) /* which reads further than the row goes */
-            folded = memcpy(acc, folded, (size_t)s->w.in * sizeof(REAL));
-        int64_t counted = wk_pool_counted(&s->h, oh, p->exclude_pad);
-        FN(pool_row)(p, folded, counted, out + (i - begin) * s->w.out, spare);
+        pool_prefetch(p, plane, wk_pool_window_of(&s->h, i % s->h.out).end);
+        FN(pool_any_row)(p, plane, i % s->h.out, out + (i - begin) * s->w.out, buf);
     }
     WK_ISA(wk_block_store)(p->y->dtype, REAL_COMPUTE, out, y, (end - begin) * s->w.out, p->stream);
 }

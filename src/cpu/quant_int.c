@@ -13,6 +13,7 @@ enum {
     LARGEST = 127 * 65536, /* three digits have it with room for rounding */
     DIGITS = 3,
     GROUP = 128,
+    AHEAD = 2048, /* bytes of a row that are asked for before they are needed */
 };
 
 bool WK_ISA(wk_quant_has_int)(void) { return __builtin_cpu_supports("avx512vnni"); }
@@ -318,6 +319,9 @@ VNNI_INLINE void dot(int format, bool four, const uint8_t *p, int64_t far, int64
     total a = none, b = none, c = none, d = none;
     int64_t g = 0;
     for (; g + 2 <= groups; g += 2, p += bytes) {
+        for (int64_t i = 0; i < bytes; i += 64)
+            for (int r = 0; r < (four ? 4 : 1); r++)
+                __builtin_prefetch(p + r * far + AHEAD + i, 0, 2);
         a = add_pair(format, p, x, g, a);
         if (four) {
             b = add_pair(format, p + far, x, g, b);
@@ -334,7 +338,7 @@ VNNI_INLINE void dot(int format, bool four, const uint8_t *p, int64_t far, int64
 }
 
 /* Four rows at a time share what is read of x. They are far apart: the processor reads ahead in each of them, but not in
- * neighbours that lie in a page. */
+ * neighbours that lie in a page; nor does it read ahead far enough for blocks of 8 bits. */
 VNNI_INLINE void dot_rows(int format, const uint8_t *p, int64_t pitch, int64_t rows, int64_t groups,
                           const quant_x *x, float *y)
 {

@@ -7,6 +7,7 @@
 #include "vmath.h"
 
 #define REAL float
+#define ELEMENT float
 #define REAL_COMPUTE WK_COMPUTE_F32
 #define FN(name) name##_f32
 #define R_ABS fabsf
@@ -17,13 +18,13 @@
 #define R_COPYSIGN copysignf
 #define R_EXP wk_expf
 #define R_EXP_TERM wk_exp_termf /* may be 0 or infinite a little early */
-#define R_EXP2_TERM wk_exp2_termf
 #define R_EXPM1 wk_expm1f
 #define R_LOG wk_logf
 #define R_LOG1P wk_log1pf
 #define R_TANH wk_tanhf
 #define R_SIGMOID wk_sigmoidf
 #define R_SILU wk_siluf
+#define R_GELU wk_geluf
 #define R_SOFTPLUS wk_softplusf
 #define R_ERF wk_erff
 #define R_SIN_BLOCK wk_sin_block

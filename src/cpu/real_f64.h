@@ -3,6 +3,7 @@
 #include "vmath_f64.h"
 
 #define REAL double
+#define ELEMENT double
 #define REAL_COMPUTE WK_COMPUTE_F64
 #define FN(name) name##_f64
 #define R_ABS fabs
@@ -13,13 +14,13 @@
 #define R_COPYSIGN copysign
 #define R_EXP exp
 #define R_EXP_TERM exp /* may be 0 or infinite a little early */
-#define R_EXP2_TERM exp2
 #define R_EXPM1 expm1
 #define R_LOG log
 #define R_LOG1P log1p
 #define R_TANH tanh
 #define R_SIGMOID wk_sigmoid_f64
 #define R_SILU wk_silu_f64
+#define R_GELU wk_gelu_f64
 #define R_SOFTPLUS wk_softplus_f64
 #define R_ERF erf
 #define R_SIN_BLOCK wk_sin_block_f64

@@ -1,5 +1,7 @@
-/* real_undef.h: takes back what real_f32.h or real_f64.h defined. No include guard: it is used again and again. */
+/* real_undef.h: takes back what real_f32.h, real_bf16.h or real_f64.h defined. No include guard: it is used again and again. */
 #undef REAL
+#undef ELEMENT
+#undef ELEMENT_BF16
 #undef REAL_COMPUTE
 #undef FN
 #undef R_ABS
@@ -10,13 +12,13 @@
 #undef R_COPYSIGN
 #undef R_EXP
 #undef R_EXP_TERM
-#undef R_EXP2_TERM
 #undef R_EXPM1
 #undef R_LOG
 #undef R_LOG1P
 #undef R_TANH
 #undef R_SIGMOID
 #undef R_SILU
+#undef R_GELU
 #undef R_SOFTPLUS
 #undef R_ERF
 #undef R_SIN_BLOCK

@@ -20,21 +20,25 @@
         return s; \
     }
 
-/* An extreme: the vector unit's minimum and maximum know no NaN, so those are looked for beside. */
+/* An extreme of integers; those of floats are found among their bits. */
+#ifdef T_IS_FLOAT
+#define EXTREME_ROW(name, start, term, clause, better)
+#define ROW_OF_EXTREME(name) NULL
+#else
+#define ROW_OF_EXTREME(name) FN(row_##name)
 #define EXTREME_ROW(name, start, term, clause, better) \
     static T FN(row_##name)(const T *xs, int64_t n, T c) \
     { \
         T s = start; \
-        int nan = 0; \
         (void)c; \
         _Pragma(clause) for (int64_t i = 0; i < n; i++) \
         { \
             T x = xs[i], t = term; \
             s = t better s ? t : s; \
-            nan |= T_NAN(x); \
         } \
-        return nan ? (T)NAN : s; \
+        return s; \
     }
+#endif
 
 /* A value of each row into each of n results. ROWS rows at a time, so that the parts are read and written once for all
  * of them; what is left over goes row by row. */
@@ -104,9 +108,9 @@ SUM_OF(equal, x == c)
 SUM_OF(equal_abs, T_ABS(x) == c)
 PRODUCT_OF(prod, x)
 PRODUCT_OF(prod_others, x == 0 ? 1 : x)
-EXTREME_ROW(min, T_MAX, x, "omp simd reduction(min : s) reduction(| : nan)", <)
-EXTREME_ROW(max, T_MIN, x, "omp simd reduction(max : s) reduction(| : nan)", >)
-EXTREME_ROW(amax, 0, T_ABS(x), "omp simd reduction(max : s) reduction(| : nan)", >)
+EXTREME_ROW(min, T_MAX, x, "omp simd reduction(min : s)", <)
+EXTREME_ROW(max, T_MIN, x, "omp simd reduction(max : s)", >)
+EXTREME_ROW(amax, 0, T_ABS(x), "omp simd reduction(max : s)", >)
 COLUMNS_OF(min, x, t < s || T_NAN(t) ? t : s)
 COLUMNS_OF(max, x, t > s || T_NAN(t) ? t : s)
 COLUMNS_OF(amax, T_ABS(x), t > s || T_NAN(t) ? t : s)
@@ -138,10 +142,11 @@ static const FN(fold) FN(folds)[WK_R_COUNT] = {
     [WK_R_ZEROS] = ENTRY(zeros, 0, '+', false),
     [WK_R_EQUAL] = ENTRY(equal, 0, '+', false),
     [WK_R_EQUAL_ABS] = ENTRY(equal_abs, 0, '+', false),
-    [WK_R_MIN] = ENTRY(min, T_MAX, '<', false),
-    [WK_R_MAX] = ENTRY(max, T_MIN, '>', false),
-    [WK_R_AMAX] = ENTRY(amax, 0, '>', true),
+    [WK_R_MIN] = {ROW_OF_EXTREME(min), FN(columns_min), T_MAX, '<', false},
+    [WK_R_MAX] = {ROW_OF_EXTREME(max), FN(columns_max), T_MIN, '>', false},
+    [WK_R_AMAX] = {ROW_OF_EXTREME(amax), FN(columns_amax), 0, '>', true},
 #undef ENTRY
+#undef ROW_OF_EXTREME
 };
 
 /* True when t takes the place of s: the first extreme one stays, a NaN beats every number. */
@@ -174,19 +179,26 @@ static void FN(merge)(const FN(fold) * f, ACC *acc, int64_t *place, ACC value, i
     }
 }
 
-/* Whether the value, or the other one, is among GROUP elements; a NaN is found as NaN. Plain loops over a fixed count:
- * vectors. */
-enum { FN(GROUP) = 64 };
+#ifdef T_IS_FLOAT
+/* The extreme of elements [i, i + n) of a result, with its place, into acc and place. */
+static void FN(fold_extreme)(const FN(reducer) * r, const char *base, int64_t i, int64_t n, T *buf, ACC *acc,
+                             int64_t *place)
+{
+    const reduce_plan *p = &r->p;
+    T value;
+    const char *xs = WK_ISA(wk_walk_gather)(&p->reduced, (size_t)p->bytes, base, i, n, buf);
+    int64_t at = find_extreme(p, p->dtype, xs, n);
+    WK_ISA(wk_block_load)(p->dtype, xs + at * p->bytes, 1, &value, 1);
+    FN(merge)(r->fold, acc, place, p->of_abs ? T_ABS(value) : value, i + at);
+}
+#else
+/* Whether the value, or the other one, is among GROUP elements. A plain loop over a fixed count: vectors. */
+enum { GROUP = 64 };
 static bool FN(group_has)(const T *xs, T value, T other)
 {
     int hit = 0;
-    if (T_NAN(value)) {
-        for (int i = 0; i < FN(GROUP); i++)
-            hit |= T_NAN(xs[i]);
-    } else {
-        for (int i = 0; i < FN(GROUP); i++)
-            hit |= (xs[i] == value) | (xs[i] == other);
-    }
+    for (int i = 0; i < GROUP; i++)
+        hit |= (xs[i] == value) | (xs[i] == other);
     return hit;
 }
 
@@ -195,14 +207,22 @@ static int64_t FN(find)(const T *xs, int64_t n, T value, bool of_abs)
 {
     T other = of_abs ? -value : value;
     int64_t at = 0;
-    while (at + FN(GROUP) <= n && !FN(group_has)(xs + at, value, other))
-        at += FN(GROUP);
-    for (; at + 1 < n; at++) {
-        if (T_NAN(value) ? T_NAN(xs[at]) : xs[at] == value || xs[at] == other)
-            break;
-    }
+    while (at + GROUP <= n && !FN(group_has)(xs + at, value, other))
+        at += GROUP;
+    while (at + 1 < n && xs[at] != value && xs[at] != other)
+        at++;
     return at;
 }
+
+static void FN(fold_extreme)(const FN(reducer) * r, const char *base, int64_t i, int64_t n, T *buf, ACC *acc,
+                             int64_t *place)
+{
+    const T *xs = WK_ISA(wk_walk_fetch)(&r->p.reduced, r->p.dtype, base, T_COMPUTE, i, n, buf);
+    T value = r->fold->row(xs, n, 0);
+    if (*place < 0 || FN(better)(r->fold->combine, value, *acc))
+        FN(merge)(r->fold, acc, place, value, i + (r->place ? FN(find)(xs, n, value, r->fold->of_abs) : 0));
+}
+#endif
 
 /* One chunk of one result, walked along the reduced elements. */
 static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
@@ -220,12 +240,12 @@ static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
             acc += (ACC)row_sum_bf16(base + i * 2, n);
             continue;
         }
+        if (p->extreme) {
+            FN(fold_extreme)(r, base, i, n, buf, &acc, &place);
+            continue;
+        }
         const T *xs = WK_ISA(wk_walk_fetch)(&p->reduced, p->dtype, base, T_COMPUTE, i, n, buf);
-        T value = r->fold->row(xs, n, c);
-        if (!r->place)
-            FN(merge)(r->fold, &acc, NULL, value, 0);
-        else if (place < 0 || FN(better)(r->fold->combine, value, acc))
-            FN(merge)(r->fold, &acc, &place, value, i + FN(find)(xs, n, value, r->fold->of_abs));
+        FN(merge)(r->fold, &acc, NULL, r->fold->row(xs, n, c), 0);
     }
     r->acc[out * p->chunks + chunk] = acc;
     if (r->place)

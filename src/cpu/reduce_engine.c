@@ -15,6 +15,8 @@ typedef struct {
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
     int64_t block;         /* elements folded at a time: more where they need not pass through a buffer */
     bool bf16_sum;         /* packed bf16 to add up: needs no conversion */
+    bool extreme;          /* with its place, */
+    bool least, of_abs;    /* of these */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
     int64_t bytes; /* of an element of x */
@@ -40,6 +42,30 @@ static float row_sum_bf16(const char *xs, int64_t n)
     return even + odd + wk_bf16_to_f32(last);
 }
 
+/* Where the extreme of n elements is, for each width of floats. */
+#define INT int16_t
+#define UINT uint16_t
+#define FN(name) name##_16
+#include "extreme.inc.h"
+#define INT int32_t
+#define UINT uint32_t
+#define FN(name) name##_32
+#include "extreme.inc.h"
+#define INT int64_t
+#define UINT uint64_t
+#define FN(name) name##_64
+#include "extreme.inc.h"
+
+static int64_t find_extreme(const reduce_plan *p, wk_dtype dtype, const void *xs, int64_t n)
+{
+    switch (dtype) {
+    case WK_F16: return find_extreme_16(p, xs, n, 0x7C00);
+    case WK_BF16: return find_extreme_16(p, xs, n, 0x7F80);
+    case WK_F32: return find_extreme_32(p, xs, n, 0x7F800000);
+    default: return find_extreme_64(p, xs, n, 0x7FF0000000000000);
+    }
+}
+
 /* ROWS rows of packed bf16 values added to n sums. */
 static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t n)
 {
@@ -56,6 +82,7 @@ static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t
 #define T_ABS fabsf
 #define T_EXP wk_expf
 #define T_NAN(x) ((x) != (x))
+#define T_IS_FLOAT
 #define T_MIN (-INFINITY)
 #define T_MAX INFINITY
 #include "reduce.inc.h"
@@ -76,6 +103,7 @@ static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t
 #undef T_ABS
 #undef T_EXP
 #undef T_NAN
+#undef T_IS_FLOAT
 #undef T_MIN
 #undef T_MAX
 
@@ -142,11 +170,14 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     if (p.outs == 0)
         return WK_OK;
     plan_cuts(&p);
-    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 &&
-                 (p.by_columns || (p.reduced.rank == 1 && p.reduced.strides[0] == 1));
     bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
-    p.block = packed && (p.bf16_sum || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute)) ? 4 * BLOCK
-                                                                                                  : BLOCK;
+    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
+    p.extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
+    p.least = how == WK_R_MIN;
+    p.of_abs = how == WK_R_AMAX;
+    bool as_it_lies = p.bf16_sum || (p.extreme && wk_dtypes[x->dtype].is_float) ||
+                      x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
+    p.block = packed && as_it_lies ? 4 * BLOCK : BLOCK;
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
     case WK_COMPUTE_F64: return reduce_f64(&p, how, center);

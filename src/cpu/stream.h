@@ -7,6 +7,7 @@
 #ifndef WK_CPU_STREAM_H
 #define WK_CPU_STREAM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -30,6 +31,19 @@ static inline void wk_stream_line(unsigned char *dst, const unsigned char *src)
 #else
     memcpy(dst, src, WK_LINE);
 #endif
+}
+
+/* 16 bytes, past the cache if so wanted; dst is aligned to them then, and the rest of its line follows at once. */
+static inline void wk_put_piece(void *dst, const void *src, bool stream)
+{
+#if defined(__SSE2__)
+    if (stream) {
+        _mm_stream_si128(dst, _mm_loadu_si128(src));
+        return;
+    }
+#endif
+    (void)stream;
+    memcpy(dst, src, 16);
 }
 
 /* Any number of bytes; those outside whole lines are stored the ordinary way. */

@@ -8,7 +8,10 @@
 #include "stream.h"
 
 enum { IN = WK_LINE, OUT = 4 * WK_LINE }; /* bytes of a row of a tile, before and after */
-enum { AHEAD = 2 };                       /* how many tiles ahead to prefetch: one is too late by a little */
+/* Rows of a tile before, at most: that many lines a power of two apart still have room in their few sets of the L2 cache
+ * beside others. */
+enum { HIGH = 64 };
+enum { AHEAD = 2 }; /* how many tiles ahead to prefetch: one is too late by a little */
 
 /* Both compilers have a shuffle of two vectors by constant indices, under two names. */
 #if defined(__clang__) || __GNUC__ >= 12
@@ -136,7 +139,8 @@ void WK_ISA(wk_block_transpose)(size_t bytes, const void *src, int64_t src_rs, v
                                 int64_t rows, int64_t cols, bool stream)
 {
     _Alignas(WK_LINE) unsigned char out[IN * OUT];
-    const int64_t size = (int64_t)bytes, high = OUT / size, wide = IN / size, pitch = src_rs * size;
+    const int64_t size = (int64_t)bytes, high = OUT / size < HIGH ? OUT / size : HIGH, wide = IN / size,
+                  pitch = src_rs * size;
     for (int64_t i = 0; i < rows; i += high)
         for (int64_t j = 0; j < cols; j += wide) {
             int64_t m = rows - i < high ? rows - i : high, n = cols - j < wide ? cols - j : wide;

@@ -2,6 +2,7 @@
 #include "ops/unary.h"
 #include "core/families.h"
 #include "activation.h"
+#include "lanes.h"
 #include "map.h"
 
 typedef wk_numbers numbers;
@@ -11,30 +12,15 @@ typedef wk_numbers numbers;
 #include "real_f64.h"
 #include "unary.inc.h"
 
-/* Packed bf16 as it is, for what models have most of. Two in a word at a time: its halves are floats but for a shift
- * and a mask, so that nothing is widened or packed. */
-#define DIRECT(name, function) \
-    static void name##_bf16(void *out, const void *const *in, int64_t n, const void *params) \
-    { \
-        const uint16_t *xs = in[0]; \
-        uint16_t *ys = out; \
-        (void)params; \
-        WK_INDEPENDENT for (int64_t i = 0; i < n / 2; i++) \
-        { \
-            uint32_t x, y; \
-            memcpy(&x, xs + 2 * i, 4); \
-            float low = function(wk_bits_float(x << 16)), high = function(wk_bits_float(x & 0xFFFF0000)); \
-            y = wk_bf16_pair(low, high); \
-            memcpy(ys + 2 * i, &y, 4); \
-        } \
-        if (n % 2) \
-            ys[n - 1] = wk_f32_to_bf16(function(wk_bf16_to_f32(xs[n - 1]))); \
-    }
-DIRECT(exp, wk_expf)
-DIRECT(gelu, gelu_of_f32)
-DIRECT(relu, relu_of_f32)
-DIRECT(silu, wk_siluf)
-#undef DIRECT
+/* Elements as they are, for what models have most of. */
+static inline wk_lanes relu_lanes(wk_lanes x) { return wk_lanes_at_least(x, 0); }
+WK_LANES_UNARY(exp_bf16, wk_lanes_exp, wk_words_near)
+WK_LANES_UNARY(gelu_bf16, wk_lanes_gelu, wk_words_near)
+WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of)
+WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near)
+WK_LANES_UNARY_F32(exp_lanes, wk_lanes_exp_f32)
+WK_LANES_UNARY_F32(gelu_lanes, wk_lanes_gelu_f32)
+WK_LANES_UNARY_F32(silu_lanes, wk_lanes_silu_f32)
 
 /* The ones integers have. Sums and products are taken without a sign, where wrapping is defined. */
 #define INTEGER(name, formula) \
@@ -60,7 +46,8 @@ INTEGER(affine, (int64_t)((uint64_t)x *(uint64_t)a + (uint64_t)b))
 
 /* A formula for each compute type (NULL where the op takes none such). */
 typedef struct {
-    wk_block_fn fn[3], direct; /* direct: on bf16 */
+    wk_block_fn fn[3];
+    wk_lanes_fn direct_f32, direct_bf16; /* NULL: there is none */
 } unary_row;
 
 static wk_status run_map(wk_call *c)
@@ -75,7 +62,8 @@ static wk_status run_map(wk_call *c)
                 .out = c->out[0],
                 .out_compute = compute,
                 .fn = row->fn[compute],
-                .direct = row->direct,
+                .direct_f32 = row->direct_f32,
+                .direct_bf16 = row->direct_bf16,
                 .params = &n};
     return WK_ISA(wk_map_run)(&m);
 }
@@ -200,13 +188,13 @@ static wk_status run_arange(wk_call *c)
 
 /* ---- the list ---- */
 
-#define ROW_OF(name, integer, direct) \
-    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, direct}}, \
+#define ROW_OF(name, integer, on_f32, on_bf16) \
+    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, on_f32, on_bf16}}, \
         {#name "_backward", "simd", run_map, NULL, \
-         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, NULL}},
-#define ROW(name, integer) ROW_OF(name, integer, NULL)
-#define FLOAT_ROW(name) ROW_OF(name, NULL, NULL)
-#define DIRECT_ROW(name) ROW_OF(name, NULL, name##_bf16)
+         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, NULL, NULL}},
+#define ROW(name, integer) ROW_OF(name, integer, NULL, NULL)
+#define FLOAT_ROW(name) ROW_OF(name, NULL, NULL, NULL)
+#define DIRECT_ROW(name) ROW_OF(name, NULL, name##_lanes, name##_bf16)
 
 const wk_impl WK_ISA(wk_cpu_unary)[];
 
@@ -223,7 +211,7 @@ const wk_impl WK_ISA(wk_cpu_unary)[] = {
     /* clang-format off */
     ROW(neg, neg_i64) ROW(abs, abs_i64) ROW(sign, sign_i64) ROW(clamp, clamp_i64) ROW(affine, affine_i64)
     DIRECT_ROW(exp) FLOAT_ROW(log) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(sqr) FLOAT_ROW(recip) FLOAT_ROW(sin)
-    FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) DIRECT_ROW(relu)
+    FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) ROW_OF(relu, NULL, NULL, relu_bf16)
     DIRECT_ROW(silu) FLOAT_ROW(sigmoid) DIRECT_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
     FLOAT_ROW(hard_swish) FLOAT_ROW(hard_sigmoid) FLOAT_ROW(relu6) FLOAT_ROW(leaky_relu) FLOAT_ROW(elu)
     FLOAT_ROW(power) FLOAT_ROW(powf)

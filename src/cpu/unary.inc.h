@@ -54,15 +54,6 @@ static inline REAL FN(gelu_inner)(REAL x)
     return (REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x);
 }
 
-/* x / 2 (1 + tanh(u)) = x sigmoid(2 u): one exponential, and exact in the left tail. */
-static inline REAL FN(gelu_of)(REAL x)
-{
-    const REAL first = (REAL)-2.3022081981443248891, third = (REAL)-0.1029432395800234874; /* -2 u log2(e) */
-    return x / (1 + R_EXP2_TERM(x * (first + third * (x * x))));
-}
-
-static inline REAL FN(relu_of)(REAL x) { return x < 0 ? 0 : x; }
-
 static inline REAL FN(gelu_slope)(REAL x)
 {
     REAL t = R_TANH(FN(gelu_inner)(x));
@@ -116,13 +107,13 @@ MAP(ceil, R_CEIL(x))
 GRAD(ceil, 0)
 MAP(round, FN(round_of)(x))
 GRAD(round, 0)
-MAP(relu, FN(relu_of)(x))
+MAP(relu, x < 0 ? 0 : x)
 GRAD(relu, x > 0 ? dy : 0)
 MAP(silu, R_SILU(x))
 GRAD(silu, dy *FN(silu_slope)(x))
 MAP(sigmoid, R_SIGMOID(x))
 GRAD(sigmoid, dy *R_SIGMOID(x) * R_SIGMOID(-x))
-MAP(gelu, FN(gelu_of)(x))
+MAP(gelu, R_GELU(x))
 GRAD(gelu, dy *FN(gelu_slope)(x))
 MAP(gelu_erf, (REAL)0.5 * x * (1 + R_ERF(x * (REAL)0.70710678118654752440)))
 GRAD(gelu_erf, dy *FN(gelu_erf_slope)(x))

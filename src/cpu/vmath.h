@@ -59,29 +59,18 @@ static inline float wk_exp_reduce(float x, int32_t *n)
     return (x - k * WK_LN2_HI) - k * WK_LN2_LO;
 }
 
+/* q[0] r^6 + q[1] r^5 + ... + q[6] of a float or a vector of them. */
+#define WK_POLY6(r, q0, q1, q2, q3, q4, q5, q6) \
+    ((((((q0 * (r) + q1) * (r) + q2) * (r) + q3) * (r) + q4) * (r) + q5) * (r) + q6)
+
 /* e^r for |r| <= ln 2 / 2: 2^-28.0. */
-static inline float wk_exp_poly(float r)
-{
-    float q = 0x1.6a23cep-10f;
-    q = q * r + 0x1.123a2p-7f;
-    q = q * r + 0x1.5558f2p-5f;
-    q = q * r + 0x1.555492p-3f;
-    q = q * r + 0x1.fffffcp-2f;
-    q = q * r + 1.0f;
-    return q * r + 1.0f;
-}
+#define WK_EXP_POLY(r) \
+    WK_POLY6(r, 0x1.6a23cep-10f, 0x1.123a2p-7f, 0x1.5558f2p-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f)
 
 /* 2^r for |r| <= 1 / 2: the same with the powers of ln 2 in the coefficients. */
-static inline float wk_exp2_poly(float r)
-{
-    float q = 0x1.414e62p-13f;
-    q = q * r + 0x1.5f043cp-10f;
-    q = q * r + 0x1.3b2e0cp-7f;
-    q = q * r + 0x1.c6af8ap-5f;
-    q = q * r + 0x1.ebfbdcp-3f;
-    q = q * r + 0x1.62e43p-1f;
-    return q * r + 1.0f;
-}
+#define WK_EXP2_POLY(r) \
+    WK_POLY6(r, 0x1.414e62p-13f, 0x1.5f043cp-10f, 0x1.3b2e0cp-7f, 0x1.c6af8ap-5f, 0x1.ebfbdcp-3f, \
+             0x1.62e43p-1f, 1.0f)
 
 /* e^r - 1 = r + r^2 q(r) for |r| <= ln 2 / 2: 2^-31.0. */
 static inline float wk_expm1_poly(float r)
@@ -130,14 +119,14 @@ static inline float wk_within(float x, float lo, float hi)
     return c < lo ? lo : c;
 }
 
-/* Of wk_expf, of wk_exp_termf, of wk_exp2_termf. */
-extern const float WK_ISA(wk_exp_bounds)[6];
+/* Of wk_expf, of wk_exp_termf, of wk_exp2_termf, of wk_lanes_exp2. */
+extern const float WK_ISA(wk_exp_bounds)[8];
 
 static inline float wk_expf(float x)
 {
     const float *bounds = WK_ISA(wk_exp_bounds);
     int32_t n; /* beyond these bounds the result is infinite or 0 all the same */
-    float p = wk_exp_poly(wk_exp_reduce(wk_within(x, bounds[0], bounds[1]), &n));
+    float r = wk_exp_reduce(wk_within(x, bounds[0], bounds[1]), &n), p = WK_EXP_POLY(r);
     /* 2^n in two factors, as n goes from -150 to 128; only the second can round. */
     int32_t half = n >> 1;
     return p * wk_exp2_int(half) * wk_exp2_int(n - half);
@@ -149,8 +138,8 @@ static inline float wk_exp_termf(float x)
 {
     const float *bounds = WK_ISA(wk_exp_bounds);
     int32_t n; /* from -127 to 128: 2^n is 0 at one end and infinite at the other */
-    float p = wk_exp_poly(wk_exp_reduce(wk_within(x, bounds[2], bounds[3]), &n));
-    return p * wk_exp2_int(n);
+    float r = wk_exp_reduce(wk_within(x, bounds[2], bounds[3]), &n);
+    return WK_EXP_POLY(r) * wk_exp2_int(n);
 }
 
 /* 2^x with the same ends: for an exponent that is a product anyway, and takes the factor log2(e) in its stride. */
@@ -160,7 +149,8 @@ static inline float wk_exp2_termf(float x)
     x = wk_within(x, bounds[4], bounds[5]);
     float t = x + WK_ROUND_F32;
     int32_t n = (int32_t)(wk_float_bits(t) - wk_float_bits(WK_ROUND_F32));
-    return wk_exp2_poly(x - (t - WK_ROUND_F32)) * wk_exp2_int(n);
+    float r = x - (t - WK_ROUND_F32);
+    return WK_EXP2_POLY(r) * wk_exp2_int(n);
 }
 
 static inline float wk_expm1f(float x)
@@ -187,6 +177,16 @@ static inline float wk_sigmoidf(float x)
 
 /* x sigmoid(x); 0 below -88.7, where it is under 2^-121. */
 static inline float wk_siluf(float x) { return x / (1.0f + wk_exp_termf(-x)); }
+
+/* x / 2 (1 + tanh(u)) = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): one exponential, and exact in the left tail.
+ * The factors are those of -2 u log2(e). */
+#define WK_GELU_FIRST -2.3022081981443248891
+#define WK_GELU_THIRD -0.1029432395800234874
+static inline float wk_geluf(float x)
+{
+    const float first = (float)WK_GELU_FIRST, third = (float)WK_GELU_THIRD;
+    return x / (1.0f + wk_exp2_termf(x * (first + third * (x * x))));
+}
 
 static inline float wk_tanhf(float x)
 {

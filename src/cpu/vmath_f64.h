@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include "vmath.h"
 
 /* exp(-|x|) never overflows; both ends come out exact. */
 static inline double wk_sigmoid_f64(double x)
@@ -13,6 +14,10 @@ static inline double wk_sigmoid_f64(double x)
 }
 
 static inline double wk_silu_f64(double x) { return x * wk_sigmoid_f64(x); }
+static inline double wk_gelu_f64(double x)
+{
+    return x / (1 + exp2(x * (WK_GELU_FIRST + WK_GELU_THIRD * (x * x))));
+}
 static inline double wk_softplus_f64(double x) { return (x > 0 ? x : 0) + log1p(exp(-fabs(x))); }
 
 static inline void wk_sin_block_f64(const double *x, double *y, int64_t n)

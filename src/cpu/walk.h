@@ -17,11 +17,11 @@ static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner
     int64_t offset = 0;
     *inner = 0;
     for (int d = w->rank - 1; d >= 0; d--) {
-        int64_t at = d ? i % w->shape[d] : i;
-        i /= w->shape[d];
+        int64_t rest = d ? i / w->shape[d] : 0, at = i - rest * w->shape[d]; /* a division takes long */
         offset += at * w->strides[d];
         if (d == w->rank - 1)
             *inner = at;
+        i = rest;
     }
     return offset;
 }
@@ -30,6 +30,10 @@ static inline int64_t wk_walk_offset(const wk_walk *w, int64_t i, int64_t *inner
  * what they are, else in buf. */
 const void *WK_ISA(wk_walk_fetch)(const wk_walk *w, wk_dtype dtype, const void *base, wk_compute compute,
                                   int64_t i, int64_t n, void *buf);
+
+/* The same as they are, whatever they are: elements of so many bytes. */
+const void *WK_ISA(wk_walk_gather)(const wk_walk *w, size_t bytes, const void *base, int64_t i, int64_t n,
+                                   void *buf);
 
 /* Asks for elements [i, i + n) to be on their way while something else is being done. Only for packed walks, where
  * that is a plain stretch of memory. */

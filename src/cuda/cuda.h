@@ -16,10 +16,19 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+/* The part of a launch's attributes that wick sets. */
+typedef struct {
+    int id;
+    char pad[4];
+    union {
+        char bytes[64];
+        int programmaticStreamSerializationAllowed;
+    } value;
+} CUlaunchAttribute;
 typedef struct {
     unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
     CUstream hStream;
-    void *attrs;
+    CUlaunchAttribute *attrs;
     unsigned int numAttrs;
 } CUlaunchConfig;
 typedef int nvrtcResult;
@@ -72,8 +81,9 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUresult, cuGraphExecDestroy, (CUgraphExec)) \
     X(CUresult, cuGetErrorString, (CUresult, const char **))
 
-/* From CUDA 11.8 on, and done without before. */
-#define WK_CUDA_LATER_CALLS(X) \
+/* Of newer drivers, NULL where there is none. */
+#define WK_CUDA_NEWER_CALLS(X) \
+    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **)) \
     X(CUresult, cuOccupancyMaxActiveClusters, (int *, CUfunction, const CUlaunchConfig *))
 
 #define WK_NVRTC_CALLS(X) \
@@ -94,6 +104,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
     X(CUDA_ERROR_NO_DEVICE, 100) \
     X(CUDA_ERROR_NOT_SUPPORTED, 801) \
     X(CU_STREAM_NON_BLOCKING, 1) \
+    X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
     X(CU_EVENT_DISABLE_TIMING, 2) \
     X(CU_MEMHOSTALLOC_DEVICEMAP, 2) \
     X(CU_STREAM_CAPTURE_MODE_RELAXED, 2) \

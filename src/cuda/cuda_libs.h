@@ -11,6 +11,7 @@ extern wk_library wk_lib_cuda, wk_lib_nvrtc, wk_lib_cublas, wk_lib_cudnn;
 #define X(result, name, arguments) result(*name) arguments;
 typedef struct {
     WK_CUDA_CALLS(X)
+    WK_CUDA_NEWER_CALLS(X)
 } wk_cuda_calls;
 #undef X
 extern wk_cuda_calls wk_cu;

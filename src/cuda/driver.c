@@ -13,9 +13,7 @@ wk_library wk_lib_cuda = {.name = "libcuda",
                           .package = "NVIDIA's driver, libcuda1 (Debian)",
                           .folders = folders};
 wk_cuda_calls wk_cu;
-#define X(result, name, arguments) static result(*later_##name) arguments; /* NULL: the driver is older */
-WK_CUDA_LATER_CALLS(X)
-#undef X
+static int version; /* of CUDA, as the driver knows it: 12030; from there on graphs keep early launches */
 
 static CUdeviceptr address(const void *p) { return (CUdeviceptr)(size_t)p; }
 
@@ -42,6 +40,7 @@ static int open_device(int ordinal, wk_gpu_facts *f, void **context)
     if (code == 0)
         code = wk_cu.cuDeviceTotalMem_v2(&f->memory, d);
     snprintf(f->arch, sizeof f->arch, "sm_%d%d", major, minor);
+    f->early = major >= 9 && version >= 12030 && wk_cu.cuLaunchKernelEx;
     return code ? code : wk_cu.cuDevicePrimaryCtxRetain((CUcontext *)context, d);
 }
 
@@ -147,7 +146,7 @@ static int clusters(void *function, unsigned threads, unsigned shared, int *n)
                              .blockDimY = 1,
                              .blockDimZ = 1,
                              .sharedMemBytes = shared};
-    return later_cuOccupancyMaxActiveClusters ? later_cuOccupancyMaxActiveClusters(n, function, &config)
+    return wk_cu.cuOccupancyMaxActiveClusters ? wk_cu.cuOccupancyMaxActiveClusters(n, function, &config)
                                               : CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -155,6 +154,25 @@ static int launch(void *function, const unsigned g[3], unsigned threads, unsigne
                   void **args)
 {
     return wk_cu.cuLaunchKernel(function, g[0], g[1], g[2], threads, 1, 1, shared, stream, args, NULL);
+}
+
+/* "Programmatic dependent launch": the kernel ahead need not be done, only have begun with all of its blocks. */
+static int launch_early(void *function, const unsigned g[3], unsigned threads, unsigned shared, void *stream,
+                        void **args)
+{
+    CUlaunchAttribute attribute = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                   .value.programmaticStreamSerializationAllowed = 1};
+    CUlaunchConfig config = {.gridDimX = g[0],
+                             .gridDimY = g[1],
+                             .gridDimZ = g[2],
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = shared,
+                             .hStream = stream,
+                             .attrs = &attribute,
+                             .numAttrs = 1};
+    return wk_cu.cuLaunchKernelEx(&config, function, args, NULL);
 }
 
 static int capture_begin(void *stream)
@@ -218,6 +236,7 @@ static const wk_driver table = {
     .function_shared = function_shared,
     .clusters = clusters,
     .launch = launch,
+    .launch_early = launch_early,
     .capture_begin = capture_begin,
     .capture_end = capture_end,
     .graph_build = graph_build,
@@ -229,18 +248,15 @@ static bool usable;
 
 static void load(void)
 {
-    static const wk_symbol symbols[] = {
 #define X(result, name, arguments) {#name, (void **)&wk_cu.name},
-        WK_CUDA_CALLS(X)
+    static const wk_symbol symbols[] = {WK_CUDA_CALLS(X)}, newer[] = {WK_CUDA_NEWER_CALLS(X)};
 #undef X
-    };
     wk_library *l = &wk_lib_cuda;
-    int n = 0, version = 0;
+    int n = 0;
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
-#define X(result, name, arguments) *(void **)&later_##name = dlsym(l->handle, #name);
-    WK_CUDA_LATER_CALLS(X)
-#undef X
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
+        *newer[i].place = dlsym(l->handle, newer[i].name);
     int code = wk_cu.cuInit(0);
     if (wk_cu.cuDriverGetVersion(&version) == 0)
         snprintf(l->version, sizeof l->version, "CUDA %d.%d", version / 1000, version % 1000 / 10);

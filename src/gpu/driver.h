@@ -16,6 +16,7 @@ typedef struct {
     int units;        /* compute units, multiprocessors */
     int shared_bytes; /* a block can have */
     size_t memory;    /* bytes in all */
+    bool early;       /* kernels may begin before the one ahead is done, see device.h's wait_for_inputs */
 } wk_gpu_facts;
 
 typedef struct {
@@ -62,6 +63,9 @@ typedef struct wk_driver {
     int (*clusters)(void *function, unsigned threads, unsigned shared, int *n);
     int (*launch)(void *function, const unsigned grid[3], unsigned threads, unsigned shared, void *stream,
                   void **args);
+    /* The same, and the kernel may begin before the one ahead of it is done; for devices whose facts say so. */
+    int (*launch_early)(void *function, const unsigned grid[3], unsigned threads, unsigned shared,
+                        void *stream, void **args);
 
     int (*capture_begin)(void *stream);
     int (*capture_end)(void *stream, void **graph);

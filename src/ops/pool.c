@@ -124,7 +124,10 @@ SAMPLES(pool2d_samples, "x=T[2,3,6,8] kernel_size=2", "x=T[2,3,7,9] kernel_size=
         "x=T[0,3,4,4] kernel_size=2", "x=T[1,1,9,9] kernel_size=9,1",
         "x=T[1,1,5,6]:special kernel_size=2 stride=1", "x=T[1,2,3,5]:special kernel_size=1",
         "x=T[2,3,9,12] kernel_size=3 stride=2 padding=1",
-        "x=T[1,2,8,16]:special kernel_size=3 stride=2 ceil=1");
+        "x=T[1,2,8,16]:special kernel_size=3 stride=2 ceil=1",
+        "x=T[1,3,21,45] kernel_size=3 stride=2 padding=1",
+        "x=T[1,2,9,40]:special kernel_size=3 stride=1,2 ceil=1",
+        "x=T[1,2,7,52]:special kernel_size=3 stride=2", "x=T[1,2,5,37]:special kernel_size=2");
 SAMPLES(avg_pool1d_samples, "x=T[2,3,10] kernel_size=2", "x=T[2,3,11] kernel_size=3 stride=2 padding=1",
         "x=T[3,7] kernel_size=4 stride=3 padding=2 ceil=1 count_include_pad=0",
         "x=T[2,1,700] kernel_size=5 stride=1 padding=2 count_include_pad=0", "x=T[0,3,8] kernel_size=2",

@@ -9,7 +9,7 @@
 
 #define X(result, name, arguments) extern result name arguments;
 WK_CUDA_CALLS(X)
-WK_CUDA_LATER_CALLS(X)
+WK_CUDA_NEWER_CALLS(X)
 WK_NVRTC_CALLS(X)
 WK_CUBLAS_CALLS(X)
 #undef X

@@ -29,7 +29,11 @@ template <class A> DEVICE void cluster_put(A *, u32, A) {}
 #endif
 
 #define INSTANCE_CLUSTER(cluster, blocks, name, kernel, args, threads, ...) \
-    KERNEL void BOUNDS_OF(blocks, threads) CLUSTER(cluster) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+    KERNEL void BOUNDS_OF(blocks, threads) CLUSTER(cluster) name(PARAM(args) a) \
+    { \
+        begin_kernel(); \
+        kernel<__VA_ARGS__>(a); \
+    }
 
 /* A kernel that exchanges values says first that its blocks have begun. */
 template <int BLOCKS> DEVICE void cluster_begin()

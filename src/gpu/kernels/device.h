@@ -46,13 +46,38 @@
 #define DEVICE static MEMBER       /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
-    KERNEL void BOUNDS(threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+    KERNEL void BOUNDS(threads) name(PARAM(args) a) \
+    { \
+        begin_kernel(); \
+        kernel<__VA_ARGS__>(a); \
+    }
 /* With registers for so many blocks on a unit. */
 #define INSTANCE_OF(blocks, name, kernel, args, threads, ...) \
-    KERNEL void BOUNDS_OF(blocks, threads) name(PARAM(args) a) { kernel<__VA_ARGS__>(a); }
+    KERNEL void BOUNDS_OF(blocks, threads) name(PARAM(args) a) \
+    { \
+        begin_kernel(); \
+        kernel<__VA_ARGS__>(a); \
+    }
 
 typedef float f32;
 typedef double f64;
+
+/* ---- the kernels before and behind: NVIDIA's overlap from sm_90 on ---- */
+
+#if defined(WK_NVIDIA) && __CUDA_ARCH__ >= 900
+/* The next kernel of the stream may begin, which then waits for the end of this one. */
+DEVICE void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;"); }
+/* The kernels ahead are done, and what they have written is seen. */
+DEVICE void wait_for_inputs() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+#else
+DEVICE void let_next_begin() {}
+DEVICE void wait_for_inputs() {}
+#endif
+DEVICE void begin_kernel()
+{
+    let_next_begin();
+    wait_for_inputs();
+}
 
 /* ---- threads ---- */
 

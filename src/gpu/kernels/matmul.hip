@@ -184,12 +184,8 @@ template <class T, class TO, int M> DEVICE void matmul_dot(const matmul_args &g)
                 dot_steps<FLIGHT, VEC, M>(g, a + k, b + k, sum);
             for (; g.vec && k < range.hi; k += STEP)
                 dot_steps<1, VEC, M>(g, a + k, b + k, sum);
-            for (k = range.lo + lane; !g.vec && k < range.hi; k += WAVE) {
-                A vb = get(b[k * g.b.k]);
-                UNROLL
-                for (int i = 0; i < M; i++)
-                    sum[i] = m_fma(get(a[(i < g.m ? i : 0) * g.a.row + k * g.a.k]), vb, sum[i]);
-            }
+            for (k = range.lo + lane; !g.vec && k < range.hi; k += WAVE)
+                dot_steps<1, 1, M>(g, a + k * g.a.k, b + k * g.b.k, sum);
             A mine = 0;
             UNROLL
             for (int i = 0; i < M; i++) {

@@ -29,6 +29,7 @@ template <int BYTES> struct pair_of {
     u64 v;
     static MEMBER pair_of make(u64 key, u32 place) { return {key << 32 | place}; }
     static MEMBER pair_of last() { return {~0ull}; }
+    static MEMBER pair_of pick(bool first, pair_of x, pair_of y) { return {first ? x.v : y.v}; }
     MEMBER u32 place() const { return (u32)v; }
     MEMBER bool before(const pair_of &b) const { return v < b.v; }
 };
@@ -36,6 +37,11 @@ template <> struct pair_of<8> {
     u64 key, at;
     static MEMBER pair_of make(u64 key, u32 place) { return {key, place}; }
     static MEMBER pair_of last() { return {~0ull, ~0ull}; }
+    /* By members: a choice between structs is one between addresses, and puts them into memory on gfx12. */
+    static MEMBER pair_of pick(bool first, pair_of x, pair_of y)
+    {
+        return {first ? x.key : y.key, first ? x.at : y.at};
+    }
     MEMBER u32 place() const { return (u32)at; }
     MEMBER bool before(const pair_of &b) const { return key < b.key || (key == b.key && at < b.at); }
 };
@@ -109,7 +115,7 @@ template <class P> DEVICE void merge_some(const tile_of<P> &tile, u32 x, u32 nx,
     UNROLL
     for (u32 i = 0; i < EACH; i++) {
         bool take_x = y >= y_end || (x < x_end && next_x.before(next_y));
-        out[i] = take_x ? next_x : next_y;
+        out[i] = P::pick(take_x, next_x, next_y);
         x += take_x;
         y += !take_x;
         if (take_x)
@@ -124,8 +130,8 @@ template <class P> DEVICE void merge_some(const tile_of<P> &tile, u32 x, u32 nx,
 template <class P> DEVICE void order(P &a, P &b)
 {
     bool swap = b.before(a);
-    P t = swap ? b : a;
-    b = swap ? a : b;
+    P t = P::pick(swap, b, a);
+    b = P::pick(swap, a, b);
     a = t;
 }
 

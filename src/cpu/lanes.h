@@ -1,0 +1,227 @@
+/* lanes.h: elementary functions for results that are rounded to bf16, and loops over packed bf16 that use them.
+ *
+ * Such a result keeps 8 bits: these functions are good to 2^-12.7, and take half the time of those in vmath.h. Formulas
+ * are written on wk_lanes, with operators: a vector of floats where the compiler would not find the instructions by
+ * itself (those of AVX-512 that scale by powers of two go to the ends of the range and beyond), else a float, in a loop
+ * that the compiler vectorises. Infinities, NaN and signed zeros are as in vmath.h. */
+#ifndef WK_CPU_LANES_H
+#define WK_CPU_LANES_H
+
+#include "stream.h"
+#include "vmath.h"
+
+/* Words of a float, or of two bf16, whose halves are floats but for a shift and a mask, so that nothing is widened or packed. */
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+typedef __m512 wk_lanes;
+typedef __m512i wk_words;
+#else
+typedef float wk_lanes;
+typedef uint32_t wk_words;
+#endif
+/* Whether they can be written past the cache: they are a line. */
+enum { WK_WORDS_STREAM = sizeof(wk_words) == WK_LINE };
+
+/* ---- What the two kinds of lanes do differently ---- */
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+
+/* x, or bound where x is below it; NaN stays. */
+static inline wk_lanes wk_lanes_at_least(wk_lanes x, float bound)
+{
+    return _mm512_max_ps(_mm512_set1_ps(bound), x);
+}
+/* a / b: 2^-14. */
+static inline wk_lanes wk_lanes_over(wk_lanes a, wk_lanes b) { return a * _mm512_rcp14_ps(b); }
+
+static inline wk_words wk_words_load(const void *p) { return _mm512_loadu_si512(p); }
+static inline void wk_words_store(void *p, wk_words w, bool stream)
+{
+    if (stream)
+        _mm512_stream_si512(p, w);
+    else
+        _mm512_storeu_si512(p, w);
+}
+static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
+static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
+static inline wk_lanes wk_words_low(wk_words w) { return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)); }
+static inline wk_lanes wk_words_high(wk_words w)
+{
+    return _mm512_castsi512_ps(_mm512_and_si512(w, _mm512_set1_epi32((int)0xFFFF0000)));
+}
+
+/* As wk_bf16_pair, on both halves of a word at once: what is cut off, plus a half less one, plus the last bit kept
+ * carries where it rounds up. An average is a sum with its carry. */
+static inline wk_words wk_words_of(wk_lanes low, wk_lanes high)
+{
+    enum { SELECT = 0xCA }; /* a ? b : c, bit by bit */
+    __m512i l = _mm512_castps_si512(low), h = _mm512_castps_si512(high);
+    __m512i upper = _mm512_set1_epi32((int)0xFFFF0000), last = _mm512_set1_epi16(1);
+    __m512i kept = _mm512_ternarylogic_epi32(upper, h, _mm512_srli_epi32(l, 16), SELECT);
+    __m512i cut = _mm512_ternarylogic_epi32(upper, _mm512_slli_epi32(h, 16), l, SELECT);
+    __m512i half = _mm512_ternarylogic_epi32(last, kept, _mm512_set1_epi16(0x7FFE), SELECT);
+    return _mm512_add_epi16(kept, _mm512_srli_epi16(_mm512_avg_epu16(cut, half), 15));
+}
+
+/* The same in half the time, but away from 0 from halfway between two bf16: for functions that have no such values. */
+static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
+{
+    enum { SELECT = 0xCA };
+    __m512i half = _mm512_set1_epi32(0x8000), upper = _mm512_set1_epi32((int)0xFFFF0000);
+    __m512i l = _mm512_add_epi32(_mm512_castps_si512(low), half);
+    __m512i h = _mm512_add_epi32(_mm512_castps_si512(high), half);
+    return _mm512_ternarylogic_epi32(upper, h, _mm512_srli_epi32(l, 16), SELECT);
+}
+
+#else
+
+static inline wk_lanes wk_lanes_at_least(wk_lanes x, float bound) { return x < bound ? bound : x; }
+static inline wk_lanes wk_lanes_over(wk_lanes a, wk_lanes b) { return a / b; }
+
+static inline wk_words wk_words_load(const void *p)
+{
+    wk_words w;
+    memcpy(&w, p, sizeof w);
+    return w;
+}
+static inline void wk_words_store(void *p, wk_words w, bool stream)
+{
+    (void)stream;
+    memcpy(p, &w, sizeof w);
+}
+static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
+static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
+static inline wk_lanes wk_words_low(wk_words w) { return wk_bits_float(w << 16); }
+static inline wk_lanes wk_words_high(wk_words w) { return wk_bits_float(w & 0xFFFF0000); }
+static inline wk_words wk_words_of(wk_lanes low, wk_lanes high) { return wk_bf16_pair(low, high); }
+static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
+{
+    return (wk_float_bits(low) + 0x8000) >> 16 | ((wk_float_bits(high) + 0x8000) & 0xFFFF0000);
+}
+
+#endif
+
+/* ---- The functions ---- */
+
+/* 2^r for |r| <= 1 / 2: 2^-13.7. */
+static inline wk_lanes wk_lanes_exp2_poly(wk_lanes r)
+{
+    wk_lanes q = 0x1.c3f76p-5f * r + 0x1.f0de1ap-3f;
+    q = q * r + 0x1.62f31ap-1f;
+    return q * r + 0x1.fff692p-1f;
+}
+
+/* 2^x, subnormal results and all. */
+static inline wk_lanes wk_lanes_exp2(wk_lanes x)
+{
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+    /* Scaling by infinity gives 0 or infinity, though infinity less itself has made a NaN of the polynomial. */
+    wk_lanes n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
+    return _mm512_scalef_ps(wk_lanes_exp2_poly(x - n), n);
+#else
+    const float *bounds = WK_ISA(wk_exp_bounds);
+    x = wk_within(x, bounds[6], bounds[7]);
+    float t = x + WK_ROUND_F32;
+    int32_t n = (int32_t)(wk_float_bits(t) - wk_float_bits(WK_ROUND_F32)), half = n >> 1;
+    return wk_lanes_exp2_poly(x - (t - WK_ROUND_F32)) * wk_exp2_int(half) * wk_exp2_int(n - half);
+#endif
+}
+
+static inline wk_lanes wk_lanes_exp(wk_lanes x) { return wk_lanes_exp2(x * 0x1.715476p0f); }
+
+static inline wk_lanes wk_lanes_silu(wk_lanes x)
+{
+    return wk_lanes_over(x, 1.0f + wk_lanes_exp2(x * -0x1.715476p0f));
+}
+
+/* As wk_geluf. */
+static inline wk_lanes wk_lanes_gelu(wk_lanes x)
+{
+    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
+    return wk_lanes_over(x, 1.0f + wk_lanes_exp2(u));
+}
+
+/* ---- For results in f32: as in vmath.h, but for the last bit ---- */
+
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+
+static inline wk_lanes wk_lanes_exp_f32(wk_lanes x)
+{
+    x = _mm512_max_ps(_mm512_set1_ps(-104), _mm512_min_ps(_mm512_set1_ps(89), x)); /* NaN passes */
+    wk_lanes n = _mm512_roundscale_ps(x * 0x1.715476p0f, _MM_FROUND_TO_NEAREST_INT);
+    wk_lanes r = (x - n * WK_LN2_HI) - n * WK_LN2_LO;
+    return _mm512_scalef_ps(WK_EXP_POLY(r), n);
+}
+
+static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return x / (1.0f + wk_lanes_exp_f32(-x)); }
+
+static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x)
+{
+    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
+    wk_lanes n = _mm512_roundscale_ps(u, _MM_FROUND_TO_NEAREST_INT), r = u - n;
+    return x / (1.0f + _mm512_scalef_ps(WK_EXP2_POLY(r), n));
+}
+
+#else
+
+static inline wk_lanes wk_lanes_exp_f32(wk_lanes x) { return wk_expf(x); }
+static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return wk_siluf(x); }
+static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
+
+#endif
+
+/* ---- Loops over packed bf16 and f32 ---- */
+
+/* A wk_lanes_fn, from a function of words. The last few, less than words, go through words of zeros: an element's result
+ * does not depend on its place. */
+#define WK_LANES_LOOP(name, type, inputs, apply) \
+    static void name(void *out, const void *const *in, int64_t n, bool stream) \
+    { \
+        enum { STEP = sizeof(wk_words) / sizeof(type) }; \
+        const type *as = in[0], *bs = in[(inputs)-1]; \
+        type *ys = out, last[2][STEP] = {{0}}; \
+        int64_t whole = n - n % STEP; \
+        WK_INDEPENDENT for (int64_t i = 0; i < whole; i += STEP) \
+            wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
+        if (whole == n) \
+            return; \
+        size_t rest = (size_t)(n - whole) * sizeof *ys; \
+        memcpy(last[0], as + whole, rest); \
+        memcpy(last[1], bs + whole, rest); \
+        wk_words_store(last[0], apply(wk_words_load(last[0]), wk_words_load(last[1])), false); \
+        memcpy(ys + whole, last[0], rest); \
+    }
+
+/* From a function of one, or of two lanes; round is wk_words_of or wk_words_near. */
+#define WK_LANES_UNARY(name, function, round) \
+    static inline wk_words name##_words(wk_words a, wk_words unused) \
+    { \
+        (void)unused; \
+        return round(function(wk_words_low(a)), function(wk_words_high(a))); \
+    } \
+    WK_LANES_LOOP(name, uint16_t, 1, name##_words)
+
+#define WK_LANES_BINARY(name, function, round) \
+    static inline wk_words name##_words(wk_words a, wk_words b) \
+    { \
+        return round(function(wk_words_low(a), wk_words_low(b)), \
+                     function(wk_words_high(a), wk_words_high(b))); \
+    } \
+    WK_LANES_LOOP(name, uint16_t, 2, name##_words)
+
+/* The same on f32. */
+#define WK_LANES_UNARY_F32(name, function) \
+    static inline wk_words name##_words(wk_words a, wk_words unused) \
+    { \
+        (void)unused; \
+        return wk_words_bits(function(wk_words_lanes(a))); \
+    } \
+    WK_LANES_LOOP(name, float, 1, name##_words)
+
+#define WK_LANES_BINARY_F32(name, function) \
+    static inline wk_words name##_words(wk_words a, wk_words b) \
+    { \
+        return wk_words_bits(function(wk_words_lanes(a), wk_words_lanes(b))); \
+    } \
+    WK_LANES_LOOP(name, float, 2, name##_words)
+
+#endif
