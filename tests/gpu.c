@@ -213,33 +213,89 @@ static void sums_by_ids(wk_device *d)
     wk_scope_end();
 }
 
-/* Rows too long for registers, and enough of them that each has a block to itself: more than samples may have. */
+/* So many lines that a block gets several, whose ids meet in few or many places: whole numbers, whose sums are exact. */
+static void sums_of_lines(wk_device *d)
+{
+    enum { ROWS = 300, COLS = 2000, IDS = 5000 };
+    static float src[ROWS * IDS], got[ROWS * COLS], want[ROWS * COLS];
+    static int64_t ids[ROWS * IDS];
+    uint32_t seed = 3;
+    for (int i = 0; i < ROWS * IDS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        ids[i] = (seed >> 8) % (i / IDS % 3 ? COLS : 600);
+        src[i] = (float)(seed >> 24);
+        want[i / IDS * COLS + ids[i]] += src[i];
+    }
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(d, WK_F32, 2, (int64_t[]){ROWS, COLS}, 0);
+    wk_tensor *s = wk_from_host(d, WK_F32, 2, (int64_t[]){ROWS, IDS}, src);
+    wk_tensor *i = wk_from_host(d, WK_I64, 2, (int64_t[]){ROWS, IDS}, ids);
+    CHECK(wk_to_host(wk_scatter_add(x, i, s, 1), got) == WK_OK);
+    CHECK(memcmp(got, want, sizeof got) == 0);
+    wk_scope_end();
+}
+
+/* Losses of rows do not depend on whether their gradients are wanted. */
+static void check_losses(const wk_tensor *x, const wk_tensor *target)
+{
+    enum { MOST = 300 };
+    float alone[MOST], beside[MOST];
+    wk_tensor *dx;
+    CHECK(wk_count(target) <= MOST);
+    CHECK(wk_to_host(wk_cast(wk_cross_entropy(x, target, WK_REDUCE_NONE, NULL), WK_F32), alone) == WK_OK);
+    CHECK(wk_to_host(wk_cast(wk_cross_entropy(x, target, WK_REDUCE_NONE, &dx), WK_F32), beside) == WK_OK);
+    for (int64_t i = 0; i < wk_count(target); i++)
+        CHECK(fabsf(alone[i] - beside[i]) <= 0.005f * fabsf(beside[i]));
+}
+
+/* What a row op gives for the first `cols` columns of x in `dtype`, as f32. */
+static void run_rows(wk_device *d, int op, wk_dtype dtype, int64_t rows, int64_t cols, const float *x,
+                     const float *w, float *y)
+{
+    wk_scope_begin();
+    wk_tensor *t = wk_cast(wk_from_host(d, WK_F32, 2, (int64_t[]){rows, cols}, x), dtype), *dx = NULL;
+    wk_tensor *weight = wk_cast(wk_from_host(d, WK_F32, 1, &cols, w), dtype), *result;
+    wk_tensor *target = wk_arange(d, WK_I64, 0, (double)rows, 1);
+    switch (op) {
+    case 0: result = wk_layer_norm(t, weight, weight, 1e-5); break;
+    case 1: result = wk_rms_norm(t, weight, 1e-5); break;
+    case 2: result = wk_softmax(t, 1, (int64_t[]){1}, WK_SOFTMAX_ACCURATE); break;
+    default: check_losses(t, target); result = wk_cross_entropy(t, target, WK_REDUCE_NONE, &dx) ? dx : NULL;
+    }
+    CHECK(wk_to_host(wk_cast(result, WK_F32), y) == WK_OK);
+    wk_scope_end();
+}
+
+/* Rows too long for registers of a few threads, and so many that a block gets several: more than samples may have. */
 static void long_rows(wk_device *d)
 {
-    enum { ROWS = 160, COLS = 17001 };
+    enum { ROWS = 300, COLS = 17008 };
+    static const struct {
+        wk_dtype dtype;
+        int64_t rows, cols;
+        float allowed;
+    } cases[] = {{WK_F32, 160, 17001, 1e-4f}, {WK_F32, ROWS, 17004, 1e-4f}, {WK_BF16, ROWS, COLS, 0.01f}};
     static float x[ROWS * COLS], w[COLS], got[ROWS * COLS], want[ROWS * COLS];
     uint32_t seed = 7;
     for (int i = 0; i < ROWS * COLS; i++) {
         seed = seed * 1664525 + 1013904223;
-        x[i] = 100 + (float)(seed >> 8 & 0xFFFF) * 0x1p-14f;
+        x[i] = 3 + (float)(seed >> 8 & 0xFFFF) * 0x1p-13f;
         w[i % COLS] = (float)(seed >> 24) * 0x1p-7f;
     }
-    wk_device *devices[] = {d, wk_device_open("cpu")};
-    for (int op = 0; op < 3; op++) {
-        for (int k = 0; k < 2; k++) {
-            wk_scope_begin();
-            wk_tensor *t = wk_from_host(devices[k], WK_F32, 2, (int64_t[]){ROWS, COLS}, x);
-            wk_tensor *weight = wk_from_host(devices[k], WK_F32, 1, (int64_t[]){COLS}, w);
-            wk_tensor *y = op == 0   ? wk_layer_norm(t, weight, weight, 1e-5)
-                           : op == 1 ? wk_rms_norm(t, weight, 1e-5)
-                                     : wk_softmax(t, 1, (int64_t[]){1}, WK_SOFTMAX_ACCURATE);
-            CHECK(wk_to_host(y, k ? want : got) == WK_OK);
-            wk_scope_end();
-        }
+    wk_device *cpu = wk_device_open("cpu");
+    for (int i = 0; i < 12; i++) {
+        int op = i % 4;
+        int64_t rows = cases[i / 4].rows, cols = cases[i / 4].cols;
+        run_rows(d, op, cases[i / 4].dtype, rows, cols, x, w, got);
+        run_rows(cpu, op, cases[i / 4].dtype, rows, cols, x, w, want);
         float worst = 0;
-        for (int i = 0; i < ROWS * COLS; i++)
-            worst = fmaxf(worst, fabsf(got[i] - want[i]) / (0.01f + fabsf(want[i])));
-        CHECK(worst < 1e-4f);
+        for (int64_t k = 0; k < rows * cols; k++) {
+            float error =
+                fabsf(got[k] - want[k]) / (op < 2 ? 0.01f + fabsf(want[k]) : 1e-5f + fabsf(want[k]));
+            worst = error > worst || error != error ? error : worst;
+        }
+        test_check(worst < cases[i / 4].allowed, __FILE__, __LINE__, "op %d of %d rows of %d: off by %g", op,
+                   (int)rows, (int)cols, (double)worst);
     }
 }
 
@@ -256,6 +312,7 @@ int main(void)
         big_copies(d);
         sums_by_ids(d);
         if (gpu) {
+            sums_of_lines(d);
             long_rows(d);
             graph(d);
             memory(d);

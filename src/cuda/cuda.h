@@ -83,7 +83,8 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 
 /* Of newer drivers, NULL where there is none. */
 #define WK_CUDA_NEWER_CALLS(X) \
-    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **))
+    X(CUresult, cuLaunchKernelEx, (const CUlaunchConfig *, CUfunction, void **, void **)) \
+    X(CUresult, cuOccupancyMaxActiveClusters, (int *, CUfunction, const CUlaunchConfig *))
 
 #define WK_NVRTC_CALLS(X) \
     X(nvrtcResult, nvrtcVersion, (int *, int *)) \
@@ -101,6 +102,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 #define WK_CUDA_CONSTANTS(X) \
     X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
     X(CUDA_ERROR_NO_DEVICE, 100) \
+    X(CUDA_ERROR_NOT_SUPPORTED, 801) \
     X(CU_STREAM_NON_BLOCKING, 1) \
     X(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, 6) \
     X(CU_EVENT_DISABLE_TIMING, 2) \

@@ -136,6 +136,20 @@ static int function_shared(void *function, int bytes)
                : wk_cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
+/* The kernel itself says how large its clusters are. */
+static int clusters(void *function, unsigned threads, unsigned shared, int *n)
+{
+    CUlaunchConfig config = {.gridDimX = 1 << 20,
+                             .gridDimY = 1,
+                             .gridDimZ = 1,
+                             .blockDimX = threads,
+                             .blockDimY = 1,
+                             .blockDimZ = 1,
+                             .sharedMemBytes = shared};
+    return wk_cu.cuOccupancyMaxActiveClusters ? wk_cu.cuOccupancyMaxActiveClusters(n, function, &config)
+                                              : CUDA_ERROR_NOT_SUPPORTED;
+}
+
 static int launch(void *function, const unsigned g[3], unsigned threads, unsigned shared, void *stream,
                   void **args)
 {
@@ -220,6 +234,7 @@ static const wk_driver table = {
     .module_function = module_function,
     .function_facts = function_facts,
     .function_shared = function_shared,
+    .clusters = clusters,
     .launch = launch,
     .launch_early = launch_early,
     .capture_begin = capture_begin,

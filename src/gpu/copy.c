@@ -121,7 +121,8 @@ static wk_status run_tiled(const wk_call *c, const walk *w, int turned, bool *do
     if (!*done)
         return WK_OK;
     a.row_tiles = wk_divisor_of(row_tiles);
-    a.col_tiles = wk_divisor_of(col_tiles);
+    a.log_stripe = col_tiles % 4 == 0 ? 2 : col_tiles % 2 == 0;
+    a.stripes = wk_divisor_of(col_tiles >> a.log_stripe);
     a.count = (i64)tiles;
     wk_grid grid = {.x = wk_blocks(a.count, 1, WK_GRID_MAX)};
     return WK_LAUNCH(

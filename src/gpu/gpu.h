@@ -97,6 +97,13 @@ static inline wk_grid wk_kept_grid(const wk_kept_form *f, i64 lines)
     return (wk_grid){.x = wk_blocks(lines, 1, WK_GRID_MAX / f->blocks) * f->blocks, .threads = f->threads};
 }
 
+/* The same for lines of a cluster each, more than a block keeps, of which others are on their way (kernels/ahead.h): blocks
+ * have as many threads as the kernel's may. No blocks: lines are too short or too long, or the device has no clusters. */
+wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *kernel, i64 bytes);
+/* Launches a kernel for so many of them: as many clusters as run at a time. */
+wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *kernel, const wk_instance *instance,
+                              const wk_kept_form *form, i64 lines, const void *args);
+
 wk_divisor wk_divisor_of(i64 d);
 /* Whether a kernel needs 64-bit indices for n places. WICK_WIDE_INDEX=1 says so of any number: how tests reach such kernels
  * without 2^31 elements. */

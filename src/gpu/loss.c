@@ -15,6 +15,8 @@ static const wk_kernel gradient_kernel = {"loss",  "class_gradient", "class_args
                                           THREADS, .types = 2,       .ints = 1};
 static const wk_kernel stream_kernel = {"loss",     "class_stream", "class_args", WK_STREAM_THREADS,
                                         .types = 2, .ints = 1};
+static const wk_kernel short_stream_kernel = {"loss",     "class_stream", "class_args", WK_STREAM_THREADS,
+                                              .types = 2, .ints = 1,      .blocks = 3};
 static const wk_kernel kept_kernel = {"loss",     "class_kept", "class_args", WK_KEPT_THREADS,
                                       .types = 2, .ints = 3,    .blocks = 2,  .clusters = true};
 static const wk_kernel element_kernel = {"loss",          "element_losses", "element_args", THREADS,
@@ -80,8 +82,8 @@ static wk_status put_gradient(wk_call *c, class_args *a)
 }
 
 /* Cross entropy of long rows: a block or a cluster keeps one that is needed again for the gradient, or whose elements are so
- * small that it pays to have all of it on its way at once; else a block walks it, where rows are many; else the rows' statistics
- * come first. */
+ * small that it pays to have all of it on its way at once, where rows are few; else a block walks it, where rows are many; else
+ * the rows' statistics come first. */
 static wk_status put_losses(wk_call *c, class_args *a)
 {
     wk_instance instance = {.t = {(unsigned char)c->dtype, (unsigned char)c->in[1]->dtype}};
@@ -89,15 +91,15 @@ static wk_status put_losses(wk_call *c, class_args *a)
     int vec = gradient_width(c, a);
     a->tiles = wk_wide_divisor_of(a->classes / vec);
     wk_kept_form kept = wk_gpu_kept(c, a->classes * (i64)wk_bytes(c->dtype));
-    if ((a->dx || wk_bytes(c->dtype) == 2) && a->classes >= 1024 && vec > 1 && kept.blocks &&
+    if ((a->dx || (wk_bytes(c->dtype) == 2 && !many)) && a->classes >= 1024 && vec > 1 && kept.blocks &&
         c->dtype != WK_F64) {
         instance.i[0] = kept.packs, instance.i[1] = kept.threads, instance.i[2] = kept.blocks;
         return WK_LAUNCH(c, &kept_kernel, &instance, wk_kept_grid(&kept, a->rows), *a);
     }
     if (many && a->classes >= 1024 && a->classes < 1 << 30 && a->column == 1) {
         instance.i[0] = (short)vec;
-        return WK_LAUNCH(c, &stream_kernel, &instance, (wk_grid){.x = wk_blocks(a->rows, 1, WK_GRID_MAX)},
-                         *a);
+        const wk_kernel *k = vec > 1 && wk_bytes(c->dtype) == 2 ? &short_stream_kernel : &stream_kernel;
+        return WK_LAUNCH(c, k, &instance, (wk_grid){.x = wk_blocks(a->rows, 1, WK_GRID_MAX)}, *a);
     }
     WK_TRY(row_statistics(c, a));
     WK_TRY(

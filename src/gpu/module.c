@@ -138,7 +138,8 @@ typedef struct {
     const wk_kernel *kernel;
     wk_instance instance;
     void *module, *function;
-    int shared; /* dynamic shared memory it was prepared for */
+    int shared;   /* dynamic shared memory it was prepared for */
+    int clusters; /* that run at a time; 0: not asked for yet */
 } entry;
 
 enum { SLOTS = 1 << 14 }; /* far more than there are instances */
@@ -251,6 +252,22 @@ wk_status wk_gpu_function(wk_gpu *g, const wk_kernel *k, const wk_instance *i, v
     return WK_OK;
 }
 
+/* Enters the device and finds the function, which may have so much dynamic shared memory from now on. */
+static wk_status prepare(wk_gpu *g, const wk_kernel *k, const wk_instance *i, int shared, entry **e)
+{
+    int code = g->driver->enter(g->context);
+    if (code)
+        return wk_gpu_fail(g, code, k->name);
+    WK_TRY(find_entry(g, k, i, e));
+    if (shared <= (*e)->shared)
+        return WK_OK;
+    code = g->driver->function_shared((*e)->function, shared);
+    if (code)
+        return wk_gpu_fail(g, code, k->name);
+    (*e)->shared = shared; /* set to the same value by two threads at once does no harm */
+    return WK_OK;
+}
+
 wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance *i, wk_grid grid,
                         const void *args)
 {
@@ -259,18 +276,9 @@ wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance 
     if (grid.x <= 0)
         return WK_OK;
     unsigned blocks[3] = {(unsigned)grid.x, grid.y ? (unsigned)grid.y : 1, grid.z ? (unsigned)grid.z : 1};
-    int code = g->driver->enter(g->context);
-    if (code)
-        return wk_gpu_fail(g, code, k->name);
-    WK_TRY(find_entry(g, k, i, &e));
-    if (grid.shared > e->shared) { /* set to the same value by two threads at once does no harm */
-        code = g->driver->function_shared(e->function, grid.shared);
-        if (code)
-            return wk_gpu_fail(g, code, k->name);
-        e->shared = grid.shared;
-    }
+    WK_TRY(prepare(g, k, i, grid.shared, &e));
     void *list[] = {(void *)args};
-    code = (g->facts.early && !grid.late ? g->driver->launch_early : g->driver->launch)(
+    int code = (g->facts.early && !grid.late ? g->driver->launch_early : g->driver->launch)(
         e->function, blocks, (unsigned)(grid.threads ? grid.threads : k->threads), (unsigned)grid.shared,
         wk_gpu_stream_handle(g), list);
     return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
@@ -287,13 +295,21 @@ wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
     return code ? wk_gpu_fail(g, code, "zeroing memory") : WK_OK;
 }
 
+/* ---- lines that blocks keep ---- */
+
+enum { PACK = 16, PACKS = 8, CLUSTER = 8 }; /* bytes; of a thread, blocks of a cluster, at most */
+
+static bool has_clusters(const wk_gpu *g)
+{
+    return strncmp(g->facts.arch, "sm_", 3) == 0 && atoi(g->facts.arch + 3) >= 90;
+}
+
 /* One block where that is enough, with as few threads as may be. Blocks of a cluster are small, so that more clusters run at a
  * time, or else as large as they can be. */
 wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes)
 {
-    enum { PACK = 16, PACKS = 8, CLUSTER = 8, SMALL = 256 };
-    const char *arch = wk_gpu_of(c->device)->facts.arch;
-    int most = strncmp(arch, "sm_", 3) == 0 && atoi(arch + 3) >= 90 ? CLUSTER : 1, threads = 128, blocks = 1;
+    enum { SMALL = 256 };
+    int most = has_clusters(wk_gpu_of(c->device)) ? CLUSTER : 1, threads = 128, blocks = 1;
     while (threads < WK_KEPT_THREADS && (i64)threads * PACKS * PACK < bytes)
         threads *= 2;
     if ((i64)threads * PACKS * PACK < bytes && bytes <= (i64)most * SMALL * PACKS * PACK)
@@ -304,6 +320,49 @@ wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes)
         return (wk_kept_form){0};
     i64 each = (i64)blocks * threads * PACK;
     return (wk_kept_form){(short)((bytes + each - 1) / each), (short)threads, (short)blocks};
+}
+
+static int ahead_shared(const wk_kept_form *f) { return WK_AHEAD_LINES * f->packs * f->threads * PACK; }
+
+wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, i64 bytes)
+{
+    enum {
+        PART = 64 << 10,
+        OTHER = 4 << 10
+    }; /* bytes that a block has of a line, and of other shared memory */
+    const wk_gpu *g = wk_gpu_of(c->device);
+    wk_kept_form f = {.threads = (short)k->threads, .blocks = 2};
+    while (f.blocks < CLUSTER && (i64)f.blocks * PART < bytes)
+        f.blocks *= 2;
+    i64 each = (i64)f.blocks * f.threads * PACK;
+    if (!has_clusters(g) || bytes <= PART || bytes > (i64)f.blocks * PART)
+        return (wk_kept_form){0};
+    f.packs = (short)((bytes + each - 1) / each);
+    return ahead_shared(&f) + OTHER <= g->facts.shared_bytes ? f : (wk_kept_form){0};
+}
+
+/* Clusters do not reach over the groups of multiprocessors, of which the driver alone knows how many are in working order. */
+static int clusters_at_a_time(const wk_gpu *g, entry *e, const wk_kept_form *f)
+{
+    int code, n = 0;
+    if (e->clusters)
+        return e->clusters;
+    code = g->driver->clusters
+               ? g->driver->clusters(e->function, (unsigned)f->threads, (unsigned)ahead_shared(f), &n)
+               : -1;
+    e->clusters = code == 0 && n > 0 ? n : 1 + g->facts.units / 2 / f->blocks;
+    return e->clusters;
+}
+
+wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_instance *i,
+                              const wk_kept_form *f, i64 lines, const void *args)
+{
+    wk_gpu *g = wk_gpu_of(c->device);
+    wk_grid grid = {.threads = f->threads, .shared = ahead_shared(f)};
+    entry *e;
+    WK_TRY(prepare(g, k, i, grid.shared, &e));
+    grid.x = wk_blocks(lines, 1, clusters_at_a_time(g, e, f)) * f->blocks;
+    return wk_gpu_launch(c, k, i, grid, args);
 }
 
 bool wk_gpu_wide(i64 n)

@@ -8,6 +8,8 @@ static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args
                                        256,    .types = 1,       .ints = 3};
 static const wk_kernel kept_kernel = {"norm",     "norm_kept", "norm_rows_args", WK_KEPT_THREADS,
                                       .types = 1, .ints = 3,   .blocks = 2,      .clusters = true};
+static const wk_kernel ahead_kernel = {"norm",     "norm_ahead", "norm_rows_args", 512,
+                                       .types = 1, .ints = 3,    .blocks = 1,      .clusters = true};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
@@ -143,10 +145,20 @@ static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
 }
 
 /* Rows of layer and rms norm that a block or a cluster keeps. */
-static wk_kept_form kept_form(const wk_call *c, const plan *p)
+static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 {
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
-    return plain ? wk_gpu_kept(c, p->n * (i64)wk_bytes(c->dtype)) : (wk_kept_form){0};
+    i64 bytes = p->n * (i64)wk_bytes(c->dtype);
+    wk_kept_form f = plain ? wk_gpu_ahead(c, &ahead_kernel, bytes) : (wk_kept_form){0};
+    *ahead = f.blocks > 0;
+    return *ahead || !plain ? f : wk_gpu_kept(c, bytes);
+}
+
+static wk_status launch_kept(const wk_call *c, const plan *p, const wk_kept_form *f, bool ahead)
+{
+    wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {f->packs, f->threads, f->blocks}};
+    return ahead ? wk_gpu_launch_ahead(c, &ahead_kernel, &instance, f, p->a.rows, &p->a)
+                 : WK_LAUNCH(c, &kept_kernel, &instance, wk_kept_grid(f, p->a.rows), p->a);
 }
 
 static wk_status run_norm(wk_call *c)
@@ -158,7 +170,8 @@ static wk_status run_norm(wk_call *c)
         return WK_OK;
     WK_TRY(make_plan(c, c->in[1], c->in[2], &p));
     bool fits = form_of(c, p.n, 1, 1024, &f) && p.s.groups <= INT32_MAX / p.n;
-    wk_kept_form kept = kept_form(c, &p);
+    bool ahead;
+    wk_kept_form kept = kept_form(c, &p, &ahead);
     if (!fits && !kept.blocks)
         return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
     WK_TRY(samples_of(&x, first_dim(c), &p.a.x_step));
@@ -169,10 +182,7 @@ static wk_status run_norm(wk_call *c)
     if (!fits && vec == 1)
         return wk_gpu_norm_long(c, &p.s, p.weight, p.bias);
     if (!fits)
-        return WK_LAUNCH(
-            c, &kept_kernel,
-            WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {kept.packs, kept.threads, kept.blocks}),
-            wk_kept_grid(&kept, p.a.rows), p.a);
+        return launch_kept(c, &p, &kept, ahead);
     return launch_rows(c, &p, vec, p.s.inner > 1);
 }
 

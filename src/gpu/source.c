@@ -18,6 +18,7 @@
 #define FILES(X) \
     X(types_h, "types.h") \
     X(device_h, "device.h") \
+    X(ahead_h, "ahead.h") \
     X(cluster_h, "cluster.h") \
     X(act_h, "act.h") \
     X(act_grad_h, "act_grad.h") \

@@ -48,7 +48,7 @@ static wk_status infer_huber(wk_call *c)
 
 SAMPLES(class_samples, "x=T[4,5] target=i64[4]:0..5", "x=T[7,300] target=u32[7]:0..300 reduction=sum",
         "x=T[3,2] target=u8[3]:0..2 reduction=none", "x=T[130,1025] target=i32[130]:0..1025",
-        "x=T[60,1024] target=i64[60]:0..1024", "x=T[3,20000]:-9..9 target=i64[3]:0..20000",
+        "x=T[70,1024] target=i64[70]:0..1024", "x=T[3,20000]:-9..9 target=i64[3]:0..20000",
         "x=T[1,40000] target=u32[1]:0..40000", "x=T[3,5] target=u8[3]:1,255,4",
         "x=T[3,5] target=i32[3]:2147483647,0,4 reduction=none", "x=T[5,3]:-40..40 target=i64[5]:0..3",
         "x=T[2,1] target=i32[2]:0..1", "x=T[0,3] target=i64[0] reduction=sum",

@@ -80,6 +80,11 @@ DEVICE void load_words_if(bool there, const u32 *p, u32 *w)
 template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
     static const int VEC = 16 / sizeof(T), EACH = 4 / sizeof(T); /* elements of a pack, of a word */
     typedef pack<T, EACH> word;
+#ifdef WK_NVIDIA
+    static const bool PAIRED = EACH == 2; /* their largest is found two at a time */
+#else
+    static const bool PAIRED = false;
+#endif
     u32 w[KEEP][4];
     u32 steps; /* packs of the line */
 
@@ -87,17 +92,21 @@ template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
     {
         return (k * BLOCKS + block_id() % BLOCKS) * THREADS + thread_id() % THREADS;
     }
-    /* `none` stands where the line has ended. */
-    MEMBER void fetch(const T *line, T none)
+    MEMBER void fill(T none)
     {
         word empty;
         UNROLL
         for (int i = 0; i < EACH; i++)
             empty.v[i] = none;
-        const u32 *first = (const u32 *)line + (i64)index(0) * 4;
         UNROLL
         for (int j = 0; j < KEEP * 4; j++)
             w[j / 4][j % 4] = bit_cast<u32>(empty);
+    }
+    /* `none` stands where the line has ended. */
+    MEMBER void fetch(const T *line, T none)
+    {
+        const u32 *first = (const u32 *)line + (i64)index(0) * 4;
+        fill(none);
         UNROLL
         for (int k = 0; k < KEEP; k++)
             load_words_if(index(k) < steps, first + (i64)k * BLOCKS * THREADS * 4, w[k]);
@@ -146,34 +155,127 @@ template <int N, class A> DEVICE sum_exp<A> merge_sums(const A (*parts)[2])
     return all;
 }
 
-/* The same of a line fetched with smallest numbers behind its end; top is 0, where the sum is not to be shifted. all: see
- * cluster_exchange. */
-template <class T, int KEEP, int THREADS, int BLOCKS>
-DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted, f32 (*all)[2],
-                                 bool first)
-{
-    const int waves = THREADS / WAVE, VEC = line.VEC;
-    SHARED f32 room[waves][2];
-    /* It starts below every number but -infinity, so that no difference of infinities comes up. */
-    f32 top = shifted ? lowest<f32>() : 0, sum = 0;
-    UNROLL
-    for (int j = 0; shifted && j < KEEP * VEC; j++)
-        top = max_number(top, line.value(j / VEC, j % VEC));
-    if (shifted) /* of the wave: one barrier is enough for both */
-        top = wave_reduce<op_max_number>(top);
-    UNROLL
-    for (int j = 0; j < KEEP * VEC; j++) {
-        if (j % VEC == 0)
-            line.forget(j / VEC);
-        sum += m_exp_fast(line.value(j / VEC, j % VEC) - top);
+/* exp(x - top) by one product for each x. What top's share lost by rounding is mended in the sum. Where top is so large that
+ * its share is no number, elements are equal to it or so far below that any factor does. */
+struct exp_from {
+    f32 factor, share, mend;
+    MEMBER exp_from(f32 top)
+    {
+        factor = m_fabs(top) < 1e38f ? 1.44269504088896340736f : 0x1p-10f;
+        share = top * factor;
+        mend = m_exp2_fast(-m_fma(top, factor, -share));
     }
-    sum = wave_reduce<op_sum>(sum);
+    MEMBER f32 of(f32 x) const { return m_exp2_fast(m_fma(x, factor, -share)); }
+};
+
+#ifdef WK_NVIDIA
+/* The larger of each two, of a NaN and a number the number. */
+DEVICE u32 larger_pair(f16, u32 a, u32 b)
+{
+    u32 y;
+    asm("max.f16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+}
+DEVICE u32 larger_pair(bf16, u32 a, u32 b)
+{
+    u32 y;
+    asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
+    return y;
+}
+#endif
+
+/* The largest number a thread has of a line. It is above -infinity, so that no difference of infinities comes up. */
+template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE f32 kept_top(const kept_line<T, KEEP, THREADS, BLOCKS> &line)
+{
+    f32 top = lowest<f32>();
+#ifdef WK_NVIDIA
+    if constexpr (kept_line<T, KEEP, THREADS, BLOCKS>::PAIRED) {
+        u32 best[4];
+        UNROLL
+        for (int j = 0; j < KEEP * 4; j++)
+            best[j % 4] = j < 4 ? line.w[0][j] : larger_pair(T{}, best[j % 4], line.w[j / 4][j % 4]);
+        UNROLL
+        for (int j = 0; j < 8; j++)
+            top = max_number(top, get(bit_cast<pack<T, 2>>(best[j / 2]).v[j % 2]));
+        return top;
+    }
+#endif
+    UNROLL
+    for (int j = 0; j < KEEP * line.VEC; j++)
+        top = max_number(top, line.value(j / line.VEC, j % line.VEC));
+    return top;
+}
+
+/* A wave's share of the same for a line fetched with smallest numbers behind its end; top is 0, where the sum is not to be
+ * shifted. */
+template <class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE sum_exp<f32> kept_sum_exp_wave(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted)
+{
+    f32 top = shifted ? wave_reduce<op_max_number>(kept_top(line)) : 0, sum = 0;
+    exp_from e(top);
+    UNROLL
+    for (int j = 0; j < KEEP * line.VEC; j++) {
+        if (j % line.VEC == 0 && !line.PAIRED)
+            line.forget(j / line.VEC);
+        sum += e.of(line.value(j / line.VEC, j % line.VEC));
+    }
+    return {top, wave_reduce<op_sum>(sum) * e.mend};
+}
+
+/* A thread's share for a line that nobody keeps, a few packs at a time. */
+template <class T, int THREADS> DEVICE sum_exp<f32> passing_sum_exp(const T *line, u32 steps)
+{
+    const int KEEP = 4, VEC = 16 / sizeof(T);
+    f32 top = lowest<f32>(), sum = 0;
+    for (u32 at = 0; at < steps; at += KEEP * THREADS) {
+        kept_line<T, KEEP, THREADS> part;
+        part.steps = steps - at;
+        part.fetch(line + (i64)at * VEC, put<T>(smallest<f32>()));
+        f32 before = top, more = 0;
+        top = max_number(top, kept_top(part));
+        exp_from e(top);
+        UNROLL
+        for (int j = 0; j < KEEP * VEC; j++) {
+            if (j % VEC == 0 && !part.PAIRED)
+                part.forget(j / VEC);
+            more += e.of(part.value(j / VEC, j % VEC));
+        }
+        sum = sum * m_exp_fast(before - top) + more * e.mend;
+    }
+    return {top, sum};
+}
+
+/* Of all threads of the block. */
+template <int THREADS> DEVICE sum_exp<f32> block_sum_exp(const sum_exp<f32> &mine)
+{
+    const int waves = THREADS / WAVE;
+    SHARED f32 room[waves][2];
+    f32 top = wave_reduce<op_max_number>(mine.top);
+    f32 sum = wave_reduce<op_sum>(mine.sum * m_exp_fast(mine.top - top));
     if (lane_id() == 0) {
         room[wave_id()][0] = top;
         room[wave_id()][1] = sum;
     }
     barrier();
     sum_exp<f32> total = merge_sums<waves>(room);
+    barrier();
+    return total;
+}
+
+/* That of the line. all: see cluster_exchange. */
+template <class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool shifted, f32 (*all)[2],
+                                 bool first)
+{
+    const int waves = THREADS / WAVE;
+    SHARED f32 room[waves][2];
+    sum_exp<f32> total = kept_sum_exp_wave(line, shifted); /* of the wave: one barrier is enough for both */
+    if (lane_id() == 0) {
+        room[wave_id()][0] = total.top;
+        room[wave_id()][1] = total.sum;
+    }
+    barrier();
+    total = merge_sums<waves>(room);
     if constexpr (BLOCKS > 1) {
         f32 mine[2] = {total.top, total.sum};
         cluster_exchange<BLOCKS, 2>(mine, all, first);

@@ -14,7 +14,8 @@ typedef struct {
     i64 from[WK_DIMS], to[WK_DIMS]; /* strides */
     /* The tiled kernel: rows are walked by one in dst, columns by one in src. */
     i64 rows, cols, row_from, col_to;
-    wk_divisor row_tiles, col_tiles;
+    wk_divisor row_tiles, stripes; /* stripes of 2^log_stripe columns of tiles */
+    i32 log_stripe;
 } copy_args;
 
 enum { WK_COPY_TILE = 64 };

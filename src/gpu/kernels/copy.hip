@@ -29,17 +29,19 @@ template <class T, int VEC, int WIDE> DEVICE void copy_strided(const copy_args &
     }
 }
 
-/* Where tile t begins in src and dst, and its first row and column. */
+/* Where tile t begins in src and dst, and its first row and column. Tiles go down in stripes a few tiles wide: what blocks
+ * read and what they write at a time are both long runs. */
 struct tile_place {
     i64 row, col, from, to;
 };
 
 DEVICE tile_place place_tile(const copy_args &a, u32 t)
 {
-    u32 rest = divide(t, a.col_tiles), around = divide(rest, a.row_tiles);
+    u32 rest = t >> a.log_stripe, stripe = divide(rest, a.row_tiles), around = divide(stripe, a.stripes);
+    u32 col = ((stripe - around * a.stripes.d) << a.log_stripe) + (t & ((1u << a.log_stripe) - 1));
     tile_place p;
-    p.col = (i64)(t - rest * a.col_tiles.d) * WK_COPY_TILE;
-    p.row = (i64)(rest - around * a.row_tiles.d) * WK_COPY_TILE;
+    p.col = (i64)col * WK_COPY_TILE;
+    p.row = (i64)(rest - stripe * a.row_tiles.d) * WK_COPY_TILE;
     p.from = p.row * a.row_from + p.col;
     p.to = p.row + p.col * a.col_to;
     UNROLL

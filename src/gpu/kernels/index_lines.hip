@@ -32,39 +32,36 @@ enum { NOWHERE = 0xFFFFFFFF };
 /* The element of a thread in step s, PAIR of them. */
 template <int PAIR> DEVICE int nth(int s) { return (s * WK_LINE_THREADS + (int)thread_id()) * PAIR; }
 
-/* A thread's ids, `left` of all threads, as places in [first, first + width); those that lead elsewhere: NOWHERE. PAIR
+/* A thread's ids, `left` of all threads, as places in [first, first + width); those that lead elsewhere: nowhere. PAIR
  * neighbouring ones are loaded at once. */
 template <int STEPS, int PAIR>
-DEVICE void fetch_places(const lines_args &a, i64 at, int left, u32 first, u32 width, u32 (*place)[PAIR])
+DEVICE void fetch_places(const lines_args &a, i64 at, int left, u32 first, u32 width, u32 nowhere, u32 (*place)[PAIR])
 {
-    const u32 size = (u32)a.size, none = a.id_bytes == 1 ? 255 : NOWHERE; /* others that stand for none are too large */
-    u64 id[STEPS][PAIR];
-    bool bad = false;
-    UNROLL
-    for (int s = 0; s < STEPS; s++) {
-        int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
-        if (PAIR == 2 && a.id_bytes == -8) {
-            pack<i64, PAIR> p = load_once<PAIR>((const i64 *)a.ids + at + i);
-            UNROLL
-            for (int e = 0; e < PAIR; e++)
-                id[s][e] = (u64)p.v[e];
-        } else {
-            UNROLL
-            for (int e = 0; e < PAIR; e++)
-                id[s][e] = (u64)load_id(a.ids, a.id_bytes, at + (i + e) * a.id_along);
-        }
-    }
-    UNROLL
-    for (int s = 0; s < STEPS; s++) {
+    u32 largest = 0, id[STEPS * PAIR][2]; /* low and high words */
+    if (PAIR == 2 && a.id_bytes == -8) { /* no branch between the loads, nor work on what they bring */
         UNROLL
-        for (int e = 0; e < PAIR; e++) {
-            bool there = nth<PAIR>(s) < left, leads = id[s][e] < size;
-            u32 to = (u32)id[s][e];
-            bad = bad || (there && !leads);
-            place[s][e] = there && leads && to - first < width && to != none ? to - first : (u32)NOWHERE;
+        for (int s = 0; s < STEPS; s++) {
+            pack<u32, 4> p = load_once<4>((const u32 *)a.ids + (at + (nth<PAIR>(s) < left ? nth<PAIR>(s) : 0)) * 2);
+            UNROLL
+            for (int i = 0; i < PAIR * 2; i++)
+                id[s * PAIR + i / 2][i % 2] = p.v[i];
+        }
+    } else {
+        UNROLL
+        for (int s = 0; s < STEPS * PAIR; s++) {
+            int i = nth<PAIR>(s / PAIR) < left ? nth<PAIR>(s / PAIR) : 0;
+            i64 v = load_id(a.ids, a.id_bytes, at + (i + s % PAIR) * a.id_along);
+            id[s][0] = (u32)v;
+            id[s][1] = v == id_padding(a.id_bytes) || (u64)v >> 32;
         }
     }
-    for (int s = 0; bad && s < STEPS; s++) { /* which it was is said by looking again */
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++) {
+        u32 to = id[s][1] ? (u32)NOWHERE : id[s][0];
+        largest = greater(largest, to);
+        place[s / PAIR][s % PAIR] = to - first < (nth<PAIR>(s / PAIR) < left ? width : 0) ? to - first : nowhere;
+    }
+    for (int s = 0; largest >= (u32)a.size && s < STEPS; s++) { /* which it was is said by looking again */
         for (int e = 0; e < PAIR && nth<PAIR>(s) < left; e++)
             id_leads(load_id(a.ids, a.id_bytes, at + (nth<PAIR>(s) + e) * a.id_along), a.id_bytes, a.size, a.report);
     }
@@ -125,7 +122,7 @@ template <class T, int KB, int PAIR> DEVICE void lines_gather(const lines_args &
             u32 place[STEPS][PAIR];
             if (base == 0)
                 stage_line<T, KB>(a, (const T *)a.big + l.big, line);
-            fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, 0, (u32)a.size, place);
+            fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, 0, (u32)a.size, NOWHERE, place);
             if (base == 0)
                 stage_wait();
             UNROLL
@@ -241,7 +238,7 @@ DEVICE void sort_chunk(const lines_args &a, const line_of &l, int base, u32 firs
     pack<u32, 4> count[GROUPS];
     const T *small = (const T *)a.small + l.small + base * a.small_along;
     int left = (int)a.n - base;
-    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
+    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, NOWHERE, place);
     UNROLL
     for (int s = 0; s < STEPS; s++) {
         int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
@@ -343,84 +340,158 @@ DEVICE void add_chunk(const lines_args &a, const line_of &l, int base, int chunk
 /* ---- adding where few values meet ----
  *
  * Most places get no more than SLOTS values of a chunk: those lie in slots of their own, in whatever order they came, and
- * further ones in a list. Where a place gets more than MOST, or the list is full, the chunk is sorted instead. */
+ * further ones in a list. Where a place gets more than MOST, or the list is full, the chunk is sorted instead. Empty slots
+ * hold -0, which added to anything leaves it as it is. */
 
 enum { SLOTS = WK_LINE_SLOTS, MOST = 8 };
 
 template <class A, int SIZE> struct slot_room {
-    u32 counts[SIZE];
+    u32 counts[SIZE + WAVE]; /* behind the places: of what leads nowhere, from SLOTS on, so that no branch is needed */
     A slots[SLOTS][SIZE];
     A list[WK_LINE_LIST];
-    u32 list_places[WK_LINE_LIST], n_list, beyond;
+    u32 list_places[WK_LINE_LIST], n_list, beyond; /* a place, and << 16 which of its values */
+};
+static_assert(WK_LINE_LIST <= WK_LINE_THREADS, "a thread for each of the list");
+
+/* Empties the slots of the thread's group of places. */
+template <class A, int SIZE> DEVICE void empty_slots(slot_room<A, SIZE> &r, int group)
+{
+    A none = -(A)0;
+    store<4>(r.counts + nth<4>(group), pack<u32, 4>{});
+    UNROLL
+    for (int s = 0; s < SLOTS; s++)
+        store<4>(r.slots[s] + nth<4>(group), pack<A, 4>{{none, none, none, none}});
+}
+
+/* Empties all of them. */
+template <class A, int SIZE> DEVICE void empty_room(slot_room<A, SIZE> &r)
+{
+    UNROLL
+    for (int g = 0; g < SIZE / WK_LINE_THREADS / 4; g++)
+        empty_slots(r, g);
+    if (thread_id() < WAVE)
+        r.counts[SIZE + thread_id()] = SLOTS;
+    if (thread_id() == 0)
+        r.n_list = r.beyond = 0;
+    barrier();
+}
+
+/* A thread's part of a chunk. */
+enum { STEPS = 4 };
+template <class T, int PAIR> struct chunk_part {
+    pack<T, PAIR> value[STEPS];
+    u32 place[STEPS][PAIR];
 };
 
-/* The values of a chunk into their slots; false: they do not fit. */
 template <class T, int SIZE, int PAIR>
-DEVICE bool slot_chunk(const lines_args &a, const line_of &l, int base, u32 first, u32 width, slot_room<sum<T>, SIZE> &r)
+DEVICE void fetch_chunk(const lines_args &a, const line_of &l, int base, u32 first, u32 width, chunk_part<T, PAIR> &c)
 {
-    const int STEPS = 4, GROUPS = SIZE / WK_LINE_THREADS / 4;
-    u32 place[STEPS][PAIR];
-    pack<T, PAIR> value[STEPS];
     const T *small = (const T *)a.small + l.small + base * a.small_along;
     int left = (int)a.n - base;
     UNROLL
     for (int s = 0; s < STEPS; s++) {
         int i = nth<PAIR>(s) < left ? nth<PAIR>(s) : 0;
-        value[s] = load_once<PAIR>(small + (PAIR == 2 ? i : i * a.small_along));
+        c.value[s] = load_once<PAIR>(small + (PAIR == 2 ? i : i * a.small_along));
     }
-    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, place);
+    fetch_places<STEPS, PAIR>(a, l.id + base * a.id_along, left, first, width, SIZE + lane_id(), c.place);
+}
+
+/* The values of a chunk into their slots; false: they do not fit. */
+template <class T, int SIZE, int PAIR> DEVICE bool slot_chunk(const chunk_part<T, PAIR> &c, slot_room<sum<T>, SIZE> &r)
+{
+    u32 number[STEPS][PAIR], most = 0;
     UNROLL
-    for (int g = 0; g < GROUPS; g++)
-        store<4>(r.counts + nth<4>(g), pack<u32, 4>{});
-    if (thread_id() == 0)
-        r.n_list = r.beyond = 0;
-    barrier();
+    for (int s = 0; s < STEPS * PAIR; s++) /* all on their way before the first is looked at */
+        number[s / PAIR][s % PAIR] = atomic_next(&r.counts[c.place[s / PAIR][s % PAIR]]);
     UNROLL
     for (int s = 0; s < STEPS * PAIR; s++) {
-        u32 to = place[s / PAIR][s % PAIR];
-        if (to == NOWHERE)
-            continue;
-        sum<T> v = to_sum(value[s / PAIR].v[s % PAIR]);
-        u32 n = atomic_next(&r.counts[to]);
-        if (n < SLOTS) {
-            r.slots[n][to] = v;
-            continue;
+        u32 n = number[s / PAIR][s % PAIR];
+        if (n < SLOTS)
+            r.slots[n][c.place[s / PAIR][s % PAIR]] = to_sum(c.value[s / PAIR].v[s % PAIR]);
+        most = greater(most, n);
+    }
+    UNROLL
+    for (int s = 0; most >= SLOTS && s < STEPS * PAIR; s++) {
+        u32 n = number[s / PAIR][s % PAIR], to = c.place[s / PAIR][s % PAIR];
+        if (n >= SLOTS && to < SIZE) {
+            u32 at = atomic_next(&r.n_list);
+            if (n < MOST && at < WK_LINE_LIST)
+                r.list[at] = to_sum(c.value[s / PAIR].v[s % PAIR]), r.list_places[at] = to | n << 16;
+            else
+                atomic_next(&r.beyond);
         }
-        u32 at = atomic_next(&r.n_list);
-        if (n < MOST && at < WK_LINE_LIST)
-            r.list[at] = v, r.list_places[at] = to;
-        else
-            atomic_next(&r.beyond);
     }
     barrier();
     return !r.beyond;
 }
 
-/* The sum of a place's n values, keys being the bits of those in slots, in order; others are in the list. */
-template <class A, int SIZE, class K> DEVICE A sum_listed(const slot_room<A, SIZE> &r, u32 place, u32 n, const K *key)
+/* Four, in order. */
+template <class K> DEVICE void sort_four(K *k)
 {
+    put_in_order(k[0], k[1]);
+    put_in_order(k[2], k[3]);
+    put_in_order(k[0], k[2]);
+    put_in_order(k[1], k[3]);
+    put_in_order(k[1], k[2]);
+}
+
+/* The sum of all values of a place, the first to be listed of which is the thread's own; else 0. */
+template <class A, int SIZE> DEVICE A sum_listed(const slot_room<A, SIZE> &r)
+{
+    typedef typename bits_of<A>::type K;
+    static_assert(SLOTS == 4 && MOST == 8, "two fours");
+    u32 mine = thread_id() < r.n_list ? r.list_places[thread_id()] : 0, place = mine & 0xFFFF, n = r.counts[place];
+    if (mine >> 16 != SLOTS)
+        return 0;
     K k[MOST];
-    A sum = 0;
     UNROLL
     for (int i = 0; i < MOST; i++)
-        k[i] = i < SLOTS ? key[i] : ~(K)0;
-    for (u32 j = 0; j < r.n_list; j++) {
-        K next = r.list_places[j] == place ? bit_cast<K>(r.list[j]) : ~(K)0;
-        UNROLL
-        for (int i = 0; i < MOST; i++)
-            put_in_order(k[i], next);
+        k[i] = i < SLOTS ? bit_cast<K>(r.slots[i][place]) : ~(K)0;
+    UNROLL_BY_4
+    for (u32 j = 0; j < r.n_list; j++) { /* what the list has of the place moves in from one end */
+        bool here = (r.list_places[j] & 0xFFFF) == place;
+        K next = bit_cast<K>(r.list[j]);
+        k[7] = here ? k[6] : k[7];
+        k[6] = here ? k[5] : k[6];
+        k[5] = here ? k[4] : k[5];
+        k[4] = here ? next : k[4];
     }
+    sort_four(k);
+    sort_four(k + 4);
     UNROLL
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < 4; i++) /* two sorted fours are merged */
+        put_in_order(k[i], k[i + 4]);
+    put_in_order(k[2], k[4]);
+    put_in_order(k[3], k[5]);
+    UNROLL
+    for (int i = 1; i < 6; i += 2)
+        put_in_order(k[i], k[i + 1]);
+    A sum = bit_cast<A>(k[0]);
+    UNROLL
+    for (u32 i = 1; i < MOST; i++)
         sum = i < n ? sum + bit_cast<A>(k[i]) : sum;
     return sum;
 }
 
-/* The slots' values onto the thread's part of the line. */
-template <class A, int SIZE> DEVICE void add_slots(const slot_room<A, SIZE> &r, A (*total)[4])
+/* The sum of values in slots, in the order of their bits. */
+template <class A> DEVICE A sum_slots(const pack<A, 4> *v, int e)
 {
     typedef typename bits_of<A>::type K;
+    K k[SLOTS];
+    UNROLL
+    for (int s = 0; s < SLOTS; s++)
+        k[s] = bit_cast<K>(v[s].v[e]);
+    sort_four(k);
+    return ((bit_cast<A>(k[0]) + bit_cast<A>(k[1])) + bit_cast<A>(k[2])) + bit_cast<A>(k[3]);
+}
+
+/* The slots' values onto the thread's part of the line, and the slots empty. Places that have more are left to the thread of
+ * their first value in the list. */
+template <class A, int SIZE> DEVICE void add_slots(slot_room<A, SIZE> &r, A (*total)[4])
+{
     const int GROUPS = SIZE / WK_LINE_THREADS / 4;
+    u32 listed = r.n_list, more = 0; /* bits of places */
+    A theirs = listed ? sum_listed<A, SIZE>(r) : (A)0;
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
         pack<u32, 4> count = load<4>(r.counts + nth<4>(g));
@@ -430,24 +501,31 @@ template <class A, int SIZE> DEVICE void add_slots(const slot_room<A, SIZE> &r, 
             v[s] = load<4>(r.slots[s] + nth<4>(g));
         UNROLL
         for (int e = 0; e < 4; e++) {
-            u32 n = count.v[e];
-            K k[SLOTS];
-            UNROLL
-            for (u32 s = 0; s < SLOTS; s++)
-                k[s] = s < n ? bit_cast<K>(v[s].v[e]) : ~(K)0;
-            put_in_order(k[0], k[1]);
-            put_in_order(k[2], k[3]);
-            put_in_order(k[0], k[2]);
-            put_in_order(k[1], k[3]);
-            put_in_order(k[1], k[2]);
-            A sum = bit_cast<A>(k[0]);
-            UNROLL
-            for (u32 s = 1; s < SLOTS; s++)
-                sum = s < n ? sum + bit_cast<A>(k[s]) : sum;
-            if (n > SLOTS)
-                sum = sum_listed<A, SIZE>(r, nth<4>(g) + e, n, k);
-            total[g][e] = n ? total[g][e] + sum : total[g][e];
+            A sum = sum_slots(v, e);
+            total[g][e] = count.v[e] > SLOTS ? total[g][e] : total[g][e] + sum;
+            more |= count.v[e] > SLOTS ? 1u << (g * 4 + e) : 0;
         }
+        if (!(more >> g * 4 & 15))
+            empty_slots(r, g);
+    }
+    barrier();
+    if (listed == 0)
+        return;
+    u32 mine = thread_id() < listed ? r.list_places[thread_id()] : 0;
+    if (mine >> 16 == SLOTS)
+        r.slots[0][mine & 0xFFFF] = theirs;
+    if (thread_id() == 0)
+        r.n_list = 0;
+    barrier();
+    UNROLL
+    for (int g = 0; more && g < GROUPS; g++) {
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            if (more >> (g * 4 + e) & 1)
+                total[g][e] += r.slots[0][nth<4>(g) + e];
+        }
+        if (more >> g * 4 & 15)
+            empty_slots(r, g);
     }
     barrier();
 }
@@ -501,25 +579,37 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
     const int BYTES = WK_LINE_ROOM(SIZE, (int)sizeof(sum<T>), SLOTTED);
     static_assert(sizeof(to_sort) <= BYTES && (!SLOTTED || sizeof(to_slot) <= BYTES), "room");
     ROOM(room, BYTES);
+    if constexpr (SLOTTED)
+        empty_room<sum<T>, SIZE>(*(to_slot *)room);
     for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
         u32 line = divide(unit, a.tiles);
         u32 first = (unit - line * a.tiles.d) * SIZE, width = lesser((u32)a.size - first, (u32)SIZE);
-        line_of l = locate_line(a, line);
         sum<T> total[GROUPS][4];
-        fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
-                              a.from ? (int)width : 0, total);
         for (int base = 0; base < (int)a.n; base += CHUNK) {
+            chunk_part<T, PAIR> c;
+            line_of l = locate_line(a, line);
+            if constexpr (SLOTTED)
+                fetch_chunk<T, SIZE, PAIR>(a, l, base, first, width, c);
+            if (base == 0) /* they are needed last, and registers are short */
+                fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
+                                      a.from ? (int)width : 0, total);
             if constexpr (SLOTTED) {
-                if (slot_chunk<T, SIZE, PAIR>(a, l, base, first, width, *(to_slot *)room)) {
+                if (slot_chunk<T, SIZE, PAIR>(c, *(to_slot *)room)) {
                     add_slots<sum<T>, SIZE>(*(to_slot *)room, total);
                     continue;
                 }
                 barrier();
             }
-            sort_chunk<T, SIZE, PAIR>(a, l, base, first, width, *(to_sort *)room);
-            add_chunk<T, SIZE>(a, l, base, CHUNK, first, *(to_sort *)room, total);
+            line_of again = locate_line(a, line);
+            sort_chunk<T, SIZE, PAIR>(a, again, base, first, width, *(to_sort *)room);
+            add_chunk<T, SIZE>(a, again, base, CHUNK, first, *(to_sort *)room, total);
+            if constexpr (SLOTTED) {
+                barrier();
+                empty_room<sum<T>, SIZE>(*(to_slot *)room);
+            }
         }
-        store_part<T, GROUPS>((T *)a.big + l.big + first * a.big_along, a.big_along, a.packed, (int)width, total);
+        T *big = (T *)a.big + locate_line(a, line).big + first * a.big_along;
+        store_part<T, GROUPS>(big, a.big_along, a.packed, (int)width, total);
     }
 }
 

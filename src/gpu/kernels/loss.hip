@@ -115,13 +115,21 @@ template <class T, class I, int VEC> DEVICE void class_stream(const class_args &
         i64 target = (i64)((const I *)a.targets)[row * a.target];
         const T *x = (const T *)a.x + row * a.row;
         bool used = target != a.padding && (u64)target < (u64)a.classes;
-        A v[ahead][VEC], top = 0, sum = 1;
-        if (used)
+        A v[ahead][VEC], top, sum, own;
+        if constexpr (sizeof(T) == 2 && VEC > 1) {
+            sum_exp<A> mine = passing_sum_exp<T, THREADS>(x, steps);
+            own = used && thread_id() == 0 ? get(x[target]) : 0; /* while others are summed */
+            mine = block_sum_exp<THREADS>(mine);
+            top = mine.top;
+            sum = mine.sum;
+        } else {
             line_sum_exp<VEC, THREADS>(x, steps, true, &top, &sum);
-        else if (target != a.padding && thread_id() == 0)
+            own = used && thread_id() == 0 ? get(x[target]) : 0;
+        }
+        if (!used && target != a.padding && thread_id() == 0)
             index_ok(a.report, target, a.classes);
         if (thread_id() == 0) {
-            put_loss<T>(a, row, used ? (f64)(top - get(x[target])) + (f64)m_log(sum) : 0);
+            put_loss<T>(a, row, used ? (f64)(top - own) + (f64)m_log(sum) : 0);
             if (a.lse)
                 ((A *)a.lse)[row] = used ? top + m_log(sum) : 0;
         }
@@ -154,16 +162,19 @@ template <class T, class I, int KEEP, int THREADS, int BLOCKS> DEVICE void class
         const T *line = (const T *)a.x + row * a.row;
         bool used = target != a.padding && (u64)target < (u64)a.classes, speaks = thread_id() + block_id() % BLOCKS == 0;
         x.fetch(line, put<T>(smallest<A>()));
+        A own = speaks && used ? get(line[target]) : 0; /* now, when all wait anyway */
         sum_exp<A> total = kept_sum_exp(x, true, all[turn & 1], turn == 0);
         A top = total.top, sum = total.sum;
         if (!used && target != a.padding && speaks)
             index_ok(a.report, target, a.classes);
         if (speaks) {
-            put_loss<T>(a, row, used ? (f64)(top - get(line[target])) + (f64)m_log(sum) : 0);
+            put_loss<T>(a, row, used ? (f64)(top - own) + (f64)m_log(sum) : 0);
             if (a.lse)
                 ((A *)a.lse)[row] = used ? top + m_log(sum) : 0;
         }
-        A part = scale / sum;
+        const bool FAST = sizeof(T) == 2; /* as exp_for */
+        exp_from e(top);
+        A part = (FAST ? e.mend : 1) * scale / sum;
         u32 at = used ? (u32)target / x.VEC : x.steps, place = (u32)target % x.VEC;
         UNROLL
         for (int k = 0; a.dx && k < KEEP; k++) {
@@ -171,7 +182,7 @@ template <class T, class I, int KEEP, int THREADS, int BLOCKS> DEVICE void class
             x.forget(k);
             UNROLL
             for (int i = 0; i < x.VEC; i++)
-                v[i] = used ? exp_for<T>(x.value(k, i) - top) * part : 0;
+                v[i] = used ? (FAST ? e.of(x.value(k, i)) : exp_for<T>(x.value(k, i) - top)) * part : 0;
             UNROLL
             for (int i = 0; x.index(k) == at && i < x.VEC; i++)
                 v[i] -= i == place ? scale : 0;

@@ -1,7 +1,7 @@
 /* norm.hip: layer, rms and group norm of rows that registers hold: one read of x, one write of y.
  *
  * LANES threads share a row, a part of a wave or a whole block; each has PACKS packs of VEC neighbours of it. */
-#include "cluster.h"
+#include "ahead.h"
 #include "norm.h"
 
 /* N sums over the LANES threads of a row. room: of the block, N values for each wave. */
@@ -222,6 +222,11 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
         } else {
             r.fetch(x);
         }
+        const bool EARLY = MODE == 0 && sizeof(T) == 4 && VEC > 1 && PACKS <= 4; /* weights come while sums are made */
+        pack<T, VEC> early[EARLY ? PACKS : 1];
+        UNROLL
+        for (int p = 0; EARLY && a.weight && p < PACKS; p++)
+            early[p] = load<VEC>((const T *)a.weight + group * a.channels + (r.index(p) < a.n ? r.index(p) : 0));
         row_stats<R> s = stats_of(a, r, start, room);
         if (MODE == 2 && a.sum && live) /* all threads have read the row: the sum may lie in x's or z's place */
             r.keep((T *)a.sum + row * a.n);
@@ -232,7 +237,13 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
             R w[VEC], b[VEC];
             if (at >= a.n || !live)
                 continue;
-            weights_at<T, VEC, SPREAD>(a, a.weight, first, at, 1, w);
+            if constexpr (EARLY) {
+                UNROLL
+                for (int e = 0; e < VEC; e++)
+                    w[e] = a.weight ? get(early[p].v[e]) : (R)1;
+            } else {
+                weights_at<T, VEC, SPREAD>(a, a.weight, first, at, 1, w);
+            }
             weights_at<T, VEC, SPREAD>(a, a.bias, first, at, 0, b);
             put_pack<T, VEC>(r.v[p], s, w, b, y + at);
         }
@@ -267,6 +278,21 @@ DEVICE void sum_kept(bool centred, const kept_line<T, KEEP, LANES, BLOCKS> &r, a
     }
 }
 
+/* The weights (or biases) of a thread's part of a row, which other rows need too; behind its end the first ones. */
+template <class T, int PACKS, int LANES>
+DEVICE void fetch_weights(const void *from, u32 steps, acc<T> absent, kept_line<T, PACKS, LANES> &w)
+{
+    w.steps = steps;
+    w.fill(put<T>(absent));
+    UNROLL
+    for (int p = 0; from && p < PACKS; p++) {
+        pack<u32, 4> v = load<4>((const u32 *)from + (w.index(p) < steps ? w.index(p) * 4 : 0));
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            w.w[p][i] = v.v[i];
+    }
+}
+
 /* Layer and rms norm of 16-bit rows, where instructions and registers count as much as bytes: a thread has a part of two rows,
  * and gets their weights once. */
 template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs(const norm_rows_args &a)
@@ -290,6 +316,12 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
         UNROLL
         for (int k = 0; k < 2; k++)
             sum_kept(CENTRED, r[k], start[k], sums[k]);
+        const bool EARLY = PACKS <= 2 || !CENTRED; /* weights come while sums are made, where registers are enough */
+        kept_line<T, PACKS, LANES> weight, bias;
+        if constexpr (EARLY) {
+            fetch_weights(a.weight, r[0].steps, (R)1, weight);
+            fetch_weights(a.bias, r[0].steps, (R)0, bias);
+        }
         if constexpr (CENTRED) {
             row_sums<LANES, 4>(sums[0], room);
         } else { /* squares alone */
@@ -303,12 +335,20 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
             s[k] = stats_from<T>(a, CENTRED, start[k], sums[k]);
         UNROLL
         for (int p = 0; p < PACKS; p++) {
-            int at = (int)r[0].index(p) * VEC;
             R w[VEC], b[VEC];
-            if (at >= a.n)
-                continue;
-            weights_at<T, VEC, 0>(a, a.weight, 0, at, 1, w);
-            weights_at<T, VEC, 0>(a, a.bias, 0, at, 0, b);
+            if constexpr (EARLY) {
+                weight.forget(p);
+                bias.forget(p);
+                UNROLL
+                for (int e = 0; e < VEC; e++)
+                    w[e] = weight.value(p, e), b[e] = bias.value(p, e);
+            } else {
+                int at = (int)r[0].index(p) * VEC;
+                if (at >= a.n)
+                    continue;
+                weights_at<T, VEC, 0>(a, a.weight, 0, at, 1, w);
+                weights_at<T, VEC, 0>(a, a.bias, 0, at, 0, b);
+            }
             UNROLL
             for (int k = 0; k < 2; k++) {
                 R v[VEC];
@@ -365,6 +405,92 @@ template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void norm_kept(cons
         }
     }
 }
+
+#ifdef WK_NVIDIA
+template <class T> DEVICE const T *norm_row(const norm_rows_args &a, u32 row)
+{
+    return row < (u32)a.rows ? (const T *)a.x + row * a.x_step : (const T *)0;
+}
+
+/* Tells the cluster what the block has measured of the row of a turn. */
+template <class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE void norm_measure(bool centred, line_ahead<T, KEEP, THREADS, BLOCKS> &r, u32 turn, acc<T> start, f64 (*room)[2],
+                         cluster_box<BLOCKS, 2, f64> &box)
+{
+    const int WAVES = THREADS / WAVE;
+    f64 sums[2];
+    UNROLL
+    for (int p = 0; p < KEEP; p++)
+        r.pick(turn, p);
+    sum_kept(centred, r, start, sums);
+    UNROLL
+    for (int k = 0; k < 2; k++) {
+        sums[k] = wave_reduce<op_sum>(sums[k]);
+        if (lane_id() == 0)
+            room[wave_id()][k] = sums[k];
+    }
+    barrier();
+    if (wave_id() == 0) {
+        UNROLL
+        for (int k = 0; k < 2; k++)
+            sums[k] = wave_reduce<op_sum, WAVES>(room[lane_id() % WAVES][k]);
+        box.tell(turn, sums);
+    }
+}
+
+/* Layer and rms norm of rows of a cluster each, of which others are on their way. Threads keep the weights of their parts,
+ * which are the same for every row. */
+template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void norm_ahead(const norm_rows_args &a)
+{
+    typedef acc<T> R;
+    SHARED f64 room[2][THREADS / WAVE][2];
+    SHARED cluster_box<BLOCKS, 2, f64> box;
+    line_ahead<T, KEEP, THREADS, BLOCKS> r;
+    kept_line<T, KEEP, THREADS, BLOCKS> weight, bias;
+    u32 rows = (u32)a.rows, first = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS; /* long rows are few */
+    r.steps = (u32)(a.n / r.VEC);
+    weight.steps = a.weight ? r.steps : 0;
+    bias.steps = a.bias ? r.steps : 0;
+    r.fill_ends(put<T>((R)0));
+    for (u32 i = 0; i < RING; i++)
+        r.send_for(i, norm_row<T>(a, first + i * clusters));
+    weight.fetch((const T *)a.weight, put<T>((R)1));
+    bias.fetch((const T *)a.bias, put<T>((R)0));
+    R start = get(*norm_row<T>(a, first)), next = first + clusters < rows ? get(*norm_row<T>(a, first + clusters)) : (R)0;
+    box.open();
+    copies_wait_but<RING - 1>();
+    norm_measure(a.centred, r, 0, start, room[0], box);
+    for (u32 row = first, turn = 0; row < rows; row += clusters, turn++) {
+        f64 sums[2] = {0, 0};
+        const f64(*parts)[2] = box.heard(turn);
+        UNROLL_BY_4 /* registers are short */
+        for (int b = 0; b < BLOCKS; b++) {
+            sums[0] += parts[b][0];
+            sums[1] += parts[b][1];
+        }
+        row_stats<R> s = stats_from<T>(a, a.centred, start, sums);
+        start = next;
+        if (row + clusters < rows) {
+            copies_wait_but<RING - 2>();
+            norm_measure(a.centred, r, turn + 1, start, room[turn + 1 & 1], box);
+        }
+        if (row + 2 * clusters < rows)
+            next = get(*norm_row<T>(a, row + 2 * clusters));
+        UNROLL
+        for (int p = 0; p < KEEP; p++) {
+            R v[r.VEC];
+            r.pick(turn, p);
+            weight.forget(p);
+            bias.forget(p);
+            UNROLL
+            for (int e = 0; e < r.VEC; e++)
+                v[e] = ((r.value(p, e) - s.mean) * s.scale + s.shift) * weight.value(p, e) + bias.value(p, e);
+            r.store_pack(p, (T *)a.y + row * (i64)a.n, v);
+        }
+        r.send_for(turn, norm_row<T>(a, row + RING * clusters));
+    }
+}
+#endif
 
 /* ---- gradients ---- */
 

@@ -1,6 +1,6 @@
 /* softmax.hip: softmax and its gradient, in one pass over memory where a line fits into the registers of the threads
  * that share it. */
-#include "cluster.h"
+#include "ahead.h"
 #include "lines.hip"
 #include "map.hip"
 #include "softmax.h"
@@ -62,6 +62,19 @@ template <class T, int VEC, int KEEP, int THREADS, int MODE> DEVICE void softmax
     }
 }
 
+/* What becomes of an element, once the line's sum is known. */
+struct softmax_result {
+    exp_from e;
+    f32 top, scale, shift;
+    MEMBER softmax_result(const sum_exp<f32> &total) : e(total.top)
+    {
+        top = total.top;
+        scale = e.mend / total.sum;
+        shift = m_log(total.sum);
+    }
+    MEMBER f32 of(f32 x, i32 mode) const { return mode == LOG ? x - top - shift : e.of(x) * scale; }
+};
+
 /* Longer lines, of a block or a cluster each. */
 template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_kept(const softmax_args &a)
 {
@@ -75,20 +88,82 @@ template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_kept(c
         walk_offsets to = walk_to(a.kept, line);
         x.fetch((const T *)a.x + to.x, put<T>(smallest<A>()));
         sum_exp<A> total = kept_sum_exp(x, a.mode != FAST, all[turn & 1], turn == 0);
-        A top = total.top, scale = 1 / total.sum, shift = m_log(total.sum);
+        softmax_result f(total);
         UNROLL
         for (int k = 0; k < KEEP; k++) {
             A v[x.VEC];
             x.forget(k);
             UNROLL
-            for (int i = 0; i < x.VEC; i++) {
-                v[i] = x.value(k, i) - top;
-                v[i] = a.mode == LOG ? v[i] - shift : m_exp_fast(v[i]) * scale;
-            }
+            for (int i = 0; i < x.VEC; i++)
+                v[i] = f.of(x.value(k, i), a.mode);
             x.store_pack(k, (T *)a.y + to.y, v);
         }
     }
 }
+
+#ifdef WK_NVIDIA
+template <class T> DEVICE const T *softmax_line(const softmax_args &a, i64 line)
+{
+    return line < a.lines ? (const T *)a.x + walk_to(a.kept, line).x : (const T *)0;
+}
+
+/* Tells the cluster what the block has measured of the line of a turn. */
+template <class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE void softmax_measure(const softmax_args &a, line_ahead<T, KEEP, THREADS, BLOCKS> &x, u32 turn, f32 (*room)[2],
+                            cluster_box<BLOCKS, 2, f32> &box)
+{
+    const int WAVES = THREADS / WAVE;
+    UNROLL
+    for (int k = 0; k < KEEP; k++)
+        x.pick(turn, k);
+    sum_exp<f32> part = kept_sum_exp_wave(x, a.mode != FAST);
+    if (lane_id() == 0) {
+        room[wave_id()][0] = part.top;
+        room[wave_id()][1] = part.sum;
+    }
+    barrier();
+    if (wave_id() == 0) {
+        f32 own = room[lane_id() % WAVES][0], top = wave_reduce<op_max_number, WAVES>(own);
+        f32 sum = wave_reduce<op_sum, WAVES>(room[lane_id() % WAVES][1] * m_exp_fast(own - top)), mine[2] = {top, sum};
+        box.tell(turn, mine);
+    }
+}
+
+/* Longer lines of a cluster each, of which others are on their way. */
+template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_ahead(const softmax_args &a)
+{
+    SHARED f32 room[2][THREADS / WAVE][2];
+    SHARED cluster_box<BLOCKS, 2, f32> box;
+    line_ahead<T, KEEP, THREADS, BLOCKS> x;
+    x.steps = (u32)a.steps;
+    i64 start = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
+    x.fill_ends(put<T>(smallest<f32>()));
+    for (u32 i = 0; i < RING; i++)
+        x.send_for(i, softmax_line<T>(a, start + i * clusters));
+    box.open();
+    copies_wait_but<RING - 1>();
+    softmax_measure(a, x, 0, room[0], box);
+    u32 turn = 0;
+    for (i64 line = start; line < a.lines; line += clusters, turn++) {
+        softmax_result f(merge_sums<BLOCKS>(box.heard(turn)));
+        if (line + clusters < a.lines) {
+            copies_wait_but<RING - 2>();
+            softmax_measure(a, x, turn + 1, room[turn + 1 & 1], box);
+        }
+        T *y = (T *)a.y + walk_to(a.kept, line).y;
+        UNROLL
+        for (int k = 0; k < KEEP; k++) {
+            f32 v[x.VEC];
+            x.pick(turn, k);
+            UNROLL
+            for (int i = 0; i < x.VEC; i++)
+                v[i] = f.of(x.value(k, i), a.mode);
+            x.store_pack(k, y, v);
+        }
+        x.send_for(turn, softmax_line<T>(a, line + RING * clusters));
+    }
+}
+#endif
 
 /* ---- lines that do not fit: read twice by their block, the second time from the cache ---- */
 

@@ -23,6 +23,9 @@ typedef struct {
     u32 d, magic, shift;
 } wk_divisor;
 
+/* Lines of a cluster in shared memory: one that is written, one that is measured, one on its way. */
+enum { WK_AHEAD_LINES = 3 };
+
 /* Where kernels leave an error that only the data shows (an index out of range). It lies in host memory that the
  * device writes; the next synchronisation reads it. Both words are written by one 16-byte store. */
 typedef struct {
