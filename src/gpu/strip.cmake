@@ -1,5 +1,5 @@
-# strip.cmake: copies the kernels' text without comments and indentation, a quarter of it, into the folder that the
-# library takes it from. Lines keep their numbers.
+# strip.cmake: copies the kernels' text without comments, indentation and the most frequent spaces, a quarter of it, into
+# the folder that the library takes it from. Lines keep their numbers.
 # usage: cmake -DFROM=FOLDER -DTO=FOLDER -P strip.cmake
 file(GLOB files ${FROM}/*)
 foreach(file ${files})
@@ -21,5 +21,7 @@ foreach(file ${files})
     string(APPEND stripped "${text}")
     string(REGEX REPLACE "\n +" "\n" stripped "${stripped}")
     string(REGEX REPLACE " +\n" "\n" stripped "${stripped}")
+    string(REPLACE ", " "," stripped "${stripped}")
+    string(REPLACE " = " "=" stripped "${stripped}")
     file(WRITE ${TO}/${name} "${stripped}")
 endforeach()
