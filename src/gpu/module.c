@@ -270,7 +270,7 @@ wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance 
         e->shared = grid.shared;
     }
     void *list[] = {(void *)args};
-    code = (g->facts.early && !grid.late ? g->driver->launch_early : g->driver->launch)(
+    code = (g->facts.early ? g->driver->launch_early : g->driver->launch)(
         e->function, blocks, (unsigned)(grid.threads ? grid.threads : k->threads), (unsigned)grid.shared,
         wk_gpu_stream_handle(g), list);
     return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
