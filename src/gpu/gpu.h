@@ -68,7 +68,6 @@ typedef struct {
                       * WK_GRID_MAX blocks loop */
     int threads; /* of a block; 0: the kernel's most */
     int shared;  /* dynamic shared memory in bytes */
-    bool late;   /* begins when the kernel ahead is done, also where others begin earlier */
 } wk_grid;
 enum { WK_GRID_MAX = 1 << 20 };
 

@@ -278,7 +278,7 @@ wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance 
     unsigned blocks[3] = {(unsigned)grid.x, grid.y ? (unsigned)grid.y : 1, grid.z ? (unsigned)grid.z : 1};
     WK_TRY(prepare(g, k, i, grid.shared, &e));
     void *list[] = {(void *)args};
-    int code = (g->facts.early && !grid.late ? g->driver->launch_early : g->driver->launch)(
+    int code = (g->facts.early ? g->driver->launch_early : g->driver->launch)(
         e->function, blocks, (unsigned)(grid.threads ? grid.threads : k->threads), (unsigned)grid.shared,
         wk_gpu_stream_handle(g), list);
     return code ? wk_gpu_fail(g, code, k->name) : WK_OK;

@@ -14,9 +14,6 @@ DEVICE u32 *ring_room()
     return (u32 *)room;
 }
 
-/* All copies so far but those of the last lines are there. */
-template <int LAST> DEVICE void copies_wait_but() { asm volatile("cp.async.wait_group %0;" ::"n"(LAST) : "memory"); }
-
 /* A line whose packs are picked from shared memory when they are needed. A thread reads what it has sent for itself: no
  * barrier. */
 template <class T, int KEEP, int THREADS, int BLOCKS> struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
@@ -34,7 +31,7 @@ template <class T, int KEEP, int THREADS, int BLOCKS> struct line_ahead : kept_l
             if (line && base::index(k) < base::steps)
                 copy_async(place(turn, k), first + (i64)k * BLOCKS * THREADS * 4, true);
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");
+        copies_group();
     }
     /* Where lines have ended, `none` stands from now on. */
     MEMBER void fill_ends(T none)
