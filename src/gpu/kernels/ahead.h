@@ -16,7 +16,8 @@ DEVICE u32 *ring_room()
 
 /* A line whose packs are picked from shared memory when they are needed. A thread reads what it has sent for itself: no
  * barrier. */
-template <class T, int KEEP, int THREADS, int BLOCKS> struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
+template <class T, int KEEP, int THREADS, int BLOCKS>
+struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
     typedef kept_line<T, KEEP, THREADS, BLOCKS> base;
     MEMBER u32 *place(u32 turn, int k) const
     {
@@ -69,7 +70,8 @@ template <int BLOCKS, int N, class A> struct cluster_box {
         if (thread_id() == 0) {
             UNROLL
             for (int i = 0; i < 2; i++)
-                asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&bars[i])) : "memory");
+                asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&bars[i]))
+                             : "memory");
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         cluster_arrive();
@@ -78,9 +80,11 @@ template <int BLOCKS, int N, class A> struct cluster_box {
     /* By the first wave, all lanes of which have the block's values. */
     MEMBER void tell(u32 turn, const A *mine)
     {
-        u32 bar = shared_address(&bars[turn & 1]), place = shared_address(all[turn & 1][block_id() % BLOCKS]), to_bar, to;
+        u32 bar = shared_address(&bars[turn & 1]), place = shared_address(all[turn & 1][block_id() % BLOCKS]),
+            to_bar, to;
         if (thread_id() == 0)
-            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"((u32)sizeof all[0])
+            asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
+                         "r"((u32)sizeof all[0])
                          : "memory");
         if (thread_id() >= BLOCKS)
             return;
@@ -89,13 +93,17 @@ template <int BLOCKS, int N, class A> struct cluster_box {
         UNROLL
         for (int k = 0; k < N; k++) {
             if constexpr (sizeof(A) == 8)
-                asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to + 8 * k),
-                             "l"(bit_cast<u64>(mine[k])), "r"(to_bar)
-                             : "memory");
+                asm volatile(
+                    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to +
+                                                                                                      8 * k),
+                    "l"(bit_cast<u64>(mine[k])), "r"(to_bar)
+                    : "memory");
             else
-                asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to + 4 * k),
-                             "r"(bit_cast<u32>(mine[k])), "r"(to_bar)
-                             : "memory");
+                asm volatile(
+                    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to +
+                                                                                                      4 * k),
+                    "r"(bit_cast<u32>(mine[k])), "r"(to_bar)
+                    : "memory");
         }
     }
     /* What all have told in a turn. Threads meet at a barrier of the block between two turns. */

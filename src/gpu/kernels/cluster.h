@@ -185,7 +185,8 @@ DEVICE u32 larger_pair(bf16, u32 a, u32 b)
 #endif
 
 /* The largest number a thread has of a line. It is above -infinity, so that no difference of infinities comes up. */
-template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE f32 kept_top(const kept_line<T, KEEP, THREADS, BLOCKS> &line)
+template <class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE f32 kept_top(const kept_line<T, KEEP, THREADS, BLOCKS> &line)
 {
     f32 top = lowest<f32>();
 #ifdef WK_NVIDIA

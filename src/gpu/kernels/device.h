@@ -206,15 +206,19 @@ DEVICE u64 first_to_leave()
 }
 DEVICE void copy_async_once(void *shared, const void *from, bool there, u64 policy)
 {
-    asm volatile("{.reg .pred none; setp.eq.u32 none, %2, 0;\n"
-                 "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, none, %3;}" ::"r"(shared_address(shared)),
-                 "l"(from), "r"((u32)there), "l"(policy)
-                 : "memory");
+    asm volatile(
+        "{.reg .pred none; setp.eq.u32 none, %2, 0;\n"
+        "cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, none, %3;}" ::"r"(shared_address(shared)),
+        "l"(from), "r"((u32)there), "l"(policy)
+        : "memory");
 }
 /* Closes a group of the thread's copies. */
 DEVICE void copies_group() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* All of the thread's groups are there but the last LATER ones. For the thread itself. */
-template <int LATER> DEVICE void copies_wait_but() { asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory"); }
+template <int LATER> DEVICE void copies_wait_but()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
+}
 /* The thread's copies are there; a barrier tells the others. */
 DEVICE void copies_wait()
 {

@@ -17,11 +17,11 @@ typedef struct {
     const void *x, *residual, *norm, *weight, *bias, *z; /* all but x and weight: or NULL */
     void *y, *sum;                                       /* sum: x + residual; or NULL */
     i64 pitch;                                           /* elements from row to row of weight */
-    i64 apart;                                           /* gated: elements from its first half to the second */
+    i64 apart; /* gated: elements from its first half to the second */
     i64 bias_step;
     i32 n, k;
     i32 act;
-    i32 room;  /* NVIDIA: where weights come to, in shared memory, behind the row */
+    i32 room; /* NVIDIA: where weights come to, in shared memory, behind the row */
     double eps;
 } row_linear_args;
 
