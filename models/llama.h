@@ -62,6 +62,7 @@ int64_t wm_llama_bytes(const wm_llama *m, int64_t *per_token);
 
 typedef struct wm_llama_session wm_llama_session;
 
+/* NULL with an error, which all calls with such a session leave as it is. */
 wm_llama_session *wm_llama_start(wm_llama *m, int64_t batch, int64_t capacity);
 void wm_llama_end(wm_llama_session *s);
 int64_t wm_llama_length(const wm_llama_session *s, int64_t row);

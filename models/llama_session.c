@@ -150,12 +150,14 @@ void wm_llama_end(wm_llama_session *s)
     free(s);
 }
 
-int64_t wm_llama_length(const wm_llama_session *s, int64_t row) { return s->length[row]; }
+int64_t wm_llama_length(const wm_llama_session *s, int64_t row) { return s ? s->length[row] : 0; }
 
 void wm_llama_set_watch(wm_llama_session *s, wm_llama_watch watch, void *ctx)
 {
-    s->watch = watch;
-    s->watch_ctx = ctx;
+    if (s) {
+        s->watch = watch;
+        s->watch_ctx = ctx;
+    }
 }
 
 /* ---- prompts ---- */
@@ -221,7 +223,7 @@ static wk_tensor *run_piece(wm_llama_session *s, int64_t row, const uint32_t *id
 
 wk_tensor *wm_llama_prompt(wm_llama_session *s, int64_t row, const uint32_t *ids, int64_t n, bool all)
 {
-    if (wm_error_status() != WK_OK)
+    if (!s || wm_error_status() != WK_OK)
         return NULL;
     if (row < 0 || row >= s->batch || n < 1 || (all && n > PIECE)) {
         wm_fail(WK_ERR_ARGUMENT,
@@ -344,7 +346,7 @@ static int64_t longest(const wm_llama_session *s, bool *equal)
 bool wm_llama_step(wm_llama_session *s, const uint32_t *ids)
 {
     bool equal;
-    if (wm_error_status() != WK_OK || !check_ids(s, ids, s->batch))
+    if (!s || wm_error_status() != WK_OK || !check_ids(s, ids, s->batch))
         return false;
     int64_t seen = longest(s, &equal) + 1;
     for (int64_t i = 0; i < s->batch; i++) {
@@ -367,11 +369,11 @@ bool wm_llama_step(wm_llama_session *s, const uint32_t *ids)
     return wm_error_status() == WK_OK;
 }
 
-const wk_tensor *wm_llama_logits(const wm_llama_session *s) { return s->logits; }
+const wk_tensor *wm_llama_logits(const wm_llama_session *s) { return s ? s->logits : NULL; }
 
 bool wm_llama_best(wm_llama_session *s, uint32_t *ids)
 {
-    if (!s->best || wk_to_host(s->best, s->last_best) != WK_OK)
+    if (!s || !s->best || wk_to_host(s->best, s->last_best) != WK_OK)
         return false;
     memcpy(ids, s->last_best, (size_t)s->batch * sizeof *ids);
     s->has_best = s->placed; /* a plain step on the CPU leaves nothing */

@@ -153,8 +153,8 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "it takes cuDNN 9.6";
     if (c->in[1]->shape[2] % 128 && wk_cudnn.cudnnGetVersion() < ODD_KEYS)
         return "cuDNN before 9.16 takes keys by 128";
-    if (group_of(c) > 1 && !can_fold(c) && wk_matmul_precision() != WK_PRECISION_FAST)
-        return "cuDNN rounds what it adds up for heads that share a key's";
+    if (group_of(c) > 1 && wk_matmul_precision() != WK_PRECISION_FAST)
+        return "cuDNN rounds weights and what it adds up, too much of it where heads share a key's";
     if (heads_at_once(c) < 1)
         return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c);
