@@ -254,6 +254,7 @@ static double per_second(const job *j)
 static int print_json(const job *j)
 {
     wk_text t = {0};
+    wk_memory_stats memory = {0};
     int64_t per_token, bytes = wm_llama_bytes(j->model, &per_token);
     wk_text_add(&t, "{\"device\":\"%s\",\"dtype\":\"%s\",\"texts\":[", wk_device_name(j->o->base.device),
                 wk_dtype_name(wm_llama_dtype(j->model)));
@@ -268,8 +269,10 @@ static int print_json(const job *j)
     wk_text_add(&t, "],\"load_s\":%.3f,\"prompt_tokens\":%lld,\"new_tokens\":%lld,\"first_token_ms\":%.3f,",
                 j->load_seconds, (long long)j->stats.prompt_tokens, (long long)j->stats.new_tokens,
                 j->stats.prompt_seconds * 1e3);
-    wk_text_add(&t, "\"tokens_per_s\":%.3f,\"weights_bytes\":%lld,\"weights_gb_per_s\":%.2f}\n",
-                per_second(j), (long long)bytes, per_second(j) / j->n * (double)per_token * 1e-9);
+    wk_text_add(&t, "\"tokens_per_s\":%.3f,\"weights_bytes\":%lld,\"weights_gb_per_s\":%.2f,", per_second(j),
+                (long long)bytes, per_second(j) / j->n * (double)per_token * 1e-9);
+    wk_memory(j->o->base.device, &memory);
+    wk_text_add(&t, "\"peak_bytes\":%llu}\n", (unsigned long long)memory.peak);
     return args_print(&t);
 }
 
