@@ -221,6 +221,15 @@ static wk_tensor *run_piece(wm_llama_session *s, int64_t row, const uint32_t *id
     return wk_scope_end_keep(logits);
 }
 
+/* Tokens that go through the layers at a time: as many as products want, but what lives between layers stays a small part of
+ * the weights. */
+static int64_t piece_of(const wm_llama *m)
+{
+    int64_t token = (3 * m->config.inner + 12 * m->config.hidden) * (int64_t)wk_dtype_size(m->dtype);
+    int64_t fit = wm_llama_bytes(m, NULL) / 16 / token / BUCKET * BUCKET;
+    return fit < BUCKET ? BUCKET : fit > PIECE ? PIECE : fit;
+}
+
 wk_tensor *wm_llama_prompt(wm_llama_session *s, int64_t row, const uint32_t *ids, int64_t n, bool all)
 {
     if (!s || wm_error_status() != WK_OK)
@@ -235,9 +244,10 @@ wk_tensor *wm_llama_prompt(wm_llama_session *s, int64_t row, const uint32_t *ids
     if (!check_ids(s, ids, n) || !check_room(s, row, n))
         return NULL;
     wk_tensor *logits = NULL;
+    int64_t most = all ? PIECE : piece_of(s->model);
     s->placed = false;
-    for (int64_t i = 0; i < n && wk_error_status() == WK_OK; i += PIECE) {
-        int64_t piece = n - i < PIECE ? n - i : PIECE;
+    for (int64_t i = 0; i < n && wk_error_status() == WK_OK; i += most) {
+        int64_t piece = n - i < most ? n - i : most;
         logits = run_piece(s, row, ids + i, piece, all, i + piece == n);
     }
     return logits;
