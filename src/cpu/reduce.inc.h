@@ -40,6 +40,17 @@
     }
 #endif
 
+/* In a function of columns: one row after the other. */
+#define ROW_BY_ROW(term, combine) \
+    for (int r = 0; r < n_rows; r++) { \
+        const T *xs = rows[r]; \
+        for (int64_t i = 0; i < n; i++) { \
+            T s = parts[i], c = cs[i], x = xs[i], t = term; \
+            (void)c; \
+            parts[i] = combine; \
+        } \
+    }
+
 /* A value of each row into each of n results. ROWS rows at a time, so that the parts are read and written once for all
  * of them; what is left over goes row by row. */
 #define COLUMNS_OF(name, term, combine) \
@@ -56,14 +67,8 @@
             x = r3[i], t = term, s = combine; \
             parts[i] = s; \
         } \
-        for (int r = 0; r < n_rows && n_rows < ROWS; r++) { \
-            const T *xs = rows[r]; \
-            for (int64_t i = 0; i < n; i++) { \
-                T s = parts[i], c = cs[i], x = xs[i], t = term; \
-                (void)c; \
-                parts[i] = combine; \
-            } \
-        } \
+        if (n_rows < ROWS) \
+            ROW_BY_ROW(term, combine) \
     }
 
 /* The same row by row, for what is rare or takes longer than its memory. */
@@ -71,14 +76,7 @@
     static void FN(columns_##name)(T *restrict parts, const void *const *rows, int n_rows, \
                                    const T *restrict cs, int64_t n) \
     { \
-        for (int r = 0; r < n_rows; r++) { \
-            const T *xs = rows[r]; \
-            for (int64_t i = 0; i < n; i++) { \
-                T s = parts[i], c = cs[i], x = xs[i], t = term; \
-                (void)c; \
-                parts[i] = combine; \
-            } \
-        } \
+        ROW_BY_ROW(term, combine) \
     }
 
 /* The plain sum, at the speed of memory: several vectors at a time, since one alone would wait for its own additions,

@@ -2,8 +2,8 @@
  * five products go with them. Each of two ways to the gradient of the queries has a price. Where the gradient of the
  * scores is kept in memory, it is a product over all keys; a few heads at a time, that memory is bounded. Where it is
  * not, blocks of keys add to the gradient in any order, and its bits differ from run to run: only where the user does
- * without that. Of heads that share a key's it rounds each one's gradients before it adds them: only where the user allows
- * that, or where they can be taken for one. */
+ * without that. Of heads that share a key's it rounds each one's gradients before it adds them, unless they can be taken for
+ * one: only where the user allows rounding. */
 #include "cudnn_attention.h"
 #include "gpu/runtime.h"
 #include "wick/index.h"

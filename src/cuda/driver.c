@@ -1,5 +1,4 @@
 /* driver.c: NVIDIA devices through the CUDA driver. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include "cuda_libs.h"
@@ -255,8 +254,7 @@ static void load(void)
     int n = 0;
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
-    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
-        *newer[i].place = dlsym(l->handle, newer[i].name);
+    wk_library_newer_symbols(l, newer, sizeof newer / sizeof *newer);
     int code = wk_cu.cuInit(0);
     if (wk_cu.cuDriverGetVersion(&version) == 0)
         snprintf(l->version, sizeof l->version, "CUDA %d.%d", version / 1000, version % 1000 / 10);

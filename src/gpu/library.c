@@ -118,6 +118,12 @@ bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n)
     return true;
 }
 
+void wk_library_newer_symbols(wk_library *l, const wk_symbol *symbols, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        *symbols[i].place = dlsym(l->handle, symbols[i].name);
+}
+
 size_t wk_workspace_most(void)
 {
     static atomic_size_t most = SIZE_MAX; /* not asked for yet */

@@ -28,6 +28,8 @@ typedef struct {
     void **place;
 } wk_symbol;
 bool wk_library_symbols(wk_library *l, const wk_symbol *symbols, size_t n);
+/* The same for what only newer ones have: NULL where it is missing. */
+void wk_library_newer_symbols(wk_library *l, const wk_symbol *symbols, size_t n);
 
 /* Every library of both makers, for `wick info`; NULL-terminated. Loads those that were not needed yet. */
 wk_library *const *wk_libraries(void);

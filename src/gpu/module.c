@@ -268,6 +268,18 @@ static wk_status prepare(wk_gpu *g, const wk_kernel *k, const wk_instance *i, in
     return WK_OK;
 }
 
+/* A function that is prepared for the grid. */
+static wk_status launch(wk_gpu *g, const wk_kernel *k, const entry *e, const wk_grid *grid, const void *args)
+{
+    unsigned blocks[3] = {(unsigned)grid->x, grid->y ? (unsigned)grid->y : 1,
+                          grid->z ? (unsigned)grid->z : 1};
+    void *list[] = {(void *)args};
+    int code = (g->facts.early ? g->driver->launch_early : g->driver->launch)(
+        e->function, blocks, (unsigned)(grid->threads ? grid->threads : k->threads), (unsigned)grid->shared,
+        wk_gpu_stream_handle(g), list);
+    return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
+}
+
 wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance *i, wk_grid grid,
                         const void *args)
 {
@@ -275,13 +287,8 @@ wk_status wk_gpu_launch(const wk_call *c, const wk_kernel *k, const wk_instance 
     entry *e;
     if (grid.x <= 0)
         return WK_OK;
-    unsigned blocks[3] = {(unsigned)grid.x, grid.y ? (unsigned)grid.y : 1, grid.z ? (unsigned)grid.z : 1};
     WK_TRY(prepare(g, k, i, grid.shared, &e));
-    void *list[] = {(void *)args};
-    int code = (g->facts.early ? g->driver->launch_early : g->driver->launch)(
-        e->function, blocks, (unsigned)(grid.threads ? grid.threads : k->threads), (unsigned)grid.shared,
-        wk_gpu_stream_handle(g), list);
-    return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
+    return launch(g, k, e, &grid, args);
 }
 
 wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes)
@@ -360,9 +367,11 @@ wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_ins
     wk_gpu *g = wk_gpu_of(c->device);
     wk_grid grid = {.threads = f->threads, .shared = ahead_shared(f)};
     entry *e;
+    if (lines <= 0)
+        return WK_OK;
     WK_TRY(prepare(g, k, i, grid.shared, &e));
     grid.x = wk_blocks(lines, 1, clusters_at_a_time(g, e, f)) * f->blocks;
-    return wk_gpu_launch(c, k, i, grid, args);
+    return launch(g, k, e, &grid, args);
 }
 
 bool wk_gpu_wide(i64 n)

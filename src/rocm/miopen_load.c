@@ -161,8 +161,7 @@ static void load_all(void)
     if (!set_environment(path, sizeof path) || !wk_library_load(l) ||
         !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
         return;
-    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
-        *newer[i].place = dlsym(l->handle, newer[i].name);
+    wk_library_newer_symbols(l, newer, sizeof newer / sizeof *newer);
     avoid_missing(l);
     if (path[0])
         drop_damaged(path);
