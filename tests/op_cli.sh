@@ -60,6 +60,15 @@ rm -f y
 run 0 '' max x y dims=1
 check 'no optional outputs' sh -c '! grep -q indices y'
 rm -f y
+file plane '{"x":{"dtype":"F32","shape":[1,2,2],"data_offsets":[0,16]}}' "$f1$f4$f3$f2"
+run 0 '' max_pool2d plane y kernel_size=2 # its indices are no optional ones
+check 'indices of max pooling' grep -q '"indices":{"dtype":"U32"' y
+rm -f y
+run 0 '' avg_pool2d plane y kernel_size=2 stride=kernel_size # a default may be given by its word
+holds f4 2.5
+file plane4 '{"x":{"dtype":"F32","shape":[1,1,2,2],"data_offsets":[0,16]}}' "$f1$f4$f3$f2"
+run 0 '' upsample_nearest2d plane4 y size=1 scale=by_size
+holds f4 1
 
 # Views: the transpose by strides, a column by an offset, one outside the data.
 one='\1\0\0\0\0\0\0\0' two='\2\0\0\0\0\0\0\0'
@@ -87,6 +96,8 @@ run 1 'nosuch: no such op' nosuch x y
 run 1 'sum: dims: expected' sum x y dims=7
 run 1 'sum: dims: expected' sum x y dims=a
 run 1 'sum: speed: no such parameter' sum x y speed=9
+run 1 'sum: dim: expected once' sum x y dims=0 dim=1
+run 1 'avg_pool2d: stride: expected' avg_pool2d plane y kernel_size=2 stride=kernel
 run 1 'sum: outputs: expected all' sum x y outputs=some
 run 1 'sum: x: expected a tensor' sum - y
 run 1 'sum: x: expected a tensor' sum empty y
@@ -148,6 +159,7 @@ check 'wick --help' sh -c "'$wick' --help | grep -q 'usage: wick COMMAND'"
 check 'wick --version' sh -c "'$wick' --version | grep -q '^wick [0-9]'"
 check 'wick ops' sh -c "'$wick' ops | grep -q '^softmax '"
 check 'wick ops NAME' sh -c "'$wick' ops softmax | grep -q 'accurate|fast|log, default accurate'"
+check 'wick ops: a default by its word' sh -c "'$wick' ops max_pool2d | grep -q 'stride  *ints, default kernel_size$'"
 check 'wick ops --names' sh -c "'$wick' ops --names | grep -qx softmax"
 check 'wick ops --json' sh -c "'$wick' ops --json | grep -q '\"name\":\"softmax\"'"
 check 'wick info' sh -c "'$wick' info | grep -q '^  cpu '"
