@@ -126,12 +126,15 @@ file hole '{"t0":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"t2":{"dtype":
 run 1 'cat: t2: no such input, expected t1' cat hole y dim=0
 run 0 '' fill - y shape=2 dtype=f32 value=3
 holds f4 3 3
+run 1 'fill: shape: .*less than 2^60 elements' fill - y shape=99999999999,99999999999 dtype=f32 value=1
 run 1 'rnn: weight_ih_l0: expected a tensor' rnn x y hidden=2
 
 # Wrong usage.
 run 2 'expected NAME IN OUT' sum x
 run 2 'expected NAME IN OUT' sum x y z
 run 2 'no option' sum x y --nothing
+run 2 'a?b' sum x y 'a
+b'
 run 2 'expected a value' sum x y --device
 run 2 'threads: expected' sum x y --threads many
 run 2 'goes without' --batch lines sum

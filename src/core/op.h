@@ -35,9 +35,9 @@ enum {
     WK_OPTIONAL = 1, /* input: may be NULL; output: an extra one, made when asked for */
     WK_STAT = 2,     /* f32 for f32, f16 and bf16 data, f64 for f64 */
     WK_ANY = 4,      /* any dtype: infer looks */
-    WK_SKIP =
-        16, /* output: a C caller may leave it out (a gradient that nobody needs); with WK_OPTIONAL: `wick op` makes
-                        it always, benchmarks do not, checks do both */
+    /* Output: a C caller may leave it out (a gradient that nobody needs). With WK_OPTIONAL: `wick op` makes it always,
+     * benchmarks do not, checks do both. */
+    WK_SKIP = 16,
     WK_OPAQUE = 32, /* output: bytes for another op, in the implementation's own order */
     WK_TAIL = 8,    /* the last input slot: any number of tensors, named by op->tail_name */
     WK_UPDATE = 32, /* input: the op changes a part of it; of all inputs only this one may be the output */
