@@ -40,6 +40,7 @@ static const char help[] =
     "right, 1 when\n"
     "something is not, 2 for wrong usage.\n"
     "\n"
+    "Examples:\n"
     "  wick check\n"
     "  wick check --device rocm:0 --op conv2d\n"
     "  wick check --op 'rope*' --dtype bf16\n"

@@ -37,7 +37,7 @@ static const char help[] =
     "Examples:\n"
     "  wick op softmax x.safetensors y.safetensors dim=-1\n"
     "  wick op conv2d in.safetensors out.safetensors stride=2 padding=1,1 --device rocm:0\n"
-    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n"
+    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl simd\n"
     "  wick op expr in.safetensors out.safetensors text='gelu(a*b + c)*d'\n";
 
 /* ---- the command line ---- */

@@ -155,9 +155,12 @@ check 'options for the whole batch' grep -q -e '-:1: sum: nosuch: ' err
 run 1 'No such file' --batch nothere
 
 # The other commands and the help.
-for command in info ops op check bench; do
+for command in info ops op check bench kernels; do
     check "wick $command --help" sh -c "'$wick' $command --help | grep -q '^usage: wick $command'"
+    check "wick $command --help: examples" sh -c "'$wick' $command --help | grep -q '^Examples:'"
 done
+run 0 '' max x y dims=1 outputs=all --impl "$("$wick" op --help | sed -n 's/.*wick op max .*--impl //p')" # the help's example
+rm -f y
 check 'wick --help' sh -c "'$wick' --help | grep -q 'usage: wick COMMAND'"
 check 'wick --version' sh -c "'$wick' --version | grep -q '^wick [0-9]'"
 check 'wick ops' sh -c "'$wick' ops | grep -q '^softmax '"
