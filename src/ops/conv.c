@@ -335,7 +335,9 @@ SAMPLES(conv2d_weight_samples, "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size
         "x=T[2,16,9,9] dy=T[2,7,9,9] padding=1 kernel_size=7,16,3,3",
         "x=T[2,2,50,50] dy=T[2,4,46,46] groups=2 kernel_size=4,1,5,5",
         "x=T[1,6,5,5] dy=T[1,4,5,5] kernel_size=4,6,1,1",
-        "x=T[1,3,9,10] dy=T[1,4,9,10] padding=3 kernel_size=4,3,7,7");
+        "x=T[1,3,9,10] dy=T[1,4,9,10] padding=3 kernel_size=4,3,7,7",
+        "x=T[64,2,5,4]:0.5..2 dy=T[64,5,5,4]:0.5..2 kernel_size=5,2,1,1",
+        "x=T[48,2,6,5]:0.5..2 dy=T[48,4,4,3]:0.5..2 kernel_size=4,2,3,3");
 SAMPLES(conv2d_weight_errors, "x=T[2,3,7,8] dy=T[2,5,7,8] kernel_size=5,3,3,3 ! dy",
         "x=T[2,3,7,8] dy=T[2,5,7,8] padding=1 kernel_size=5,2,3,3 ! kernel_size");
 SAMPLES(conv3d_weight_samples, "x=T[2,3,4,5,6] dy=T[2,4,5,5,6] padding=1 kernel_size=4,3,2,3,3",

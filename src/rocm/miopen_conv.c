@@ -74,11 +74,15 @@ static miopenStatus_t describe(wk_dnn_plan *p, const work *w)
     return wk_miopen.miopenSetConvolutionAttribute(conv, MIOPEN_CONVOLUTION_ATTRIB_DETERMINISTIC, 1);
 }
 
-/* The product of one tap's weights is rounded before the taps are added up. */
-static bool rounds_each_tap(const work *w)
+/* Whether GEMM gives sums in pieces that are rounded before they are added up: of a data gradient one for each tap, of a
+ * weight gradient one for each image. */
+static bool rounds_pieces(const work *w)
 {
     const int64_t *k = w->g.kernel;
-    return w->way == WK_CONV_TO_IMAGE && w->image->dtype != WK_F32 && k[0] * k[1] * k[2] > 1;
+    int64_t pieces = w->way == WK_CONV_TO_IMAGE    ? k[0] * k[1] * k[2]
+                     : w->way == WK_CONV_TO_WEIGHT ? w->image_shape[0]
+                                                   : 1;
+    return w->image->dtype != WK_F32 && pieces > 1;
 }
 
 /* MIOpen's naive loops have these numbers in every version (its databases keep them); wick's kernels are faster. Its
@@ -89,7 +93,7 @@ static bool passed_over(const work *w, const miopenConvSolution_t *s)
     bool naive = s->solution_id >= NAIVE_FIRST && s->solution_id <= NAIVE_LAST;
     bool gemm = s->algorithm == miopenConvolutionAlgoGEMM;
     bool other = w->variant && s->solution_id != w->variant;
-    return naive || other || (gemm && (w->no_gemm || rounds_each_tap(w))) ||
+    return naive || other || (gemm && (w->no_gemm || rounds_pieces(w))) ||
            s->workspace_size > wk_workspace_most();
 }
 
