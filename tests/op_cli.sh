@@ -107,7 +107,10 @@ run 1 'tpu:0' sum x y --device tpu:0
 run 1 'sum: .*No such file' sum x nowhere/y
 printf 'junk' >junk
 run 1 'sum: .*junk: byte 4: truncated' sum junk y
-run 3 'sum: nosuch: ' sum x y --impl nosuch
+run 3 'sum: nosuch: no implementation of that name' sum x y --impl nosuch
+export WICK_WITHOUT=simd
+run 1 'sum: cpu: no implementation is left: see WICK_WITHOUT' sum x y --device cpu
+unset WICK_WITHOUT
 cp x y
 run 1 'sum: dims' sum x y dims=7 # an earlier result does not stay behind
 cp x both

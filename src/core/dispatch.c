@@ -306,10 +306,16 @@ static const wk_impl *pick_tuned(wk_call *c)
     return found;
 }
 
+/* Why there is nothing to run, where no implementation says so itself. */
+static const char *nothing_there(void)
+{
+    return forced[0] ? "no implementation of that name" : "no implementation is left: see WICK_WITHOUT";
+}
+
 const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
 {
     wk_call asked = *c;
-    *reason = "no implementation of that name";
+    *reason = nothing_there();
     const wk_impl *tuned = pick_tuned(&asked);
     return tuned ? tuned : pick(c, 0, reason);
 }
@@ -363,7 +369,7 @@ static wk_status run_or_next(wk_call *c)
 
 static wk_status run_impl(wk_call *c)
 {
-    const char *reason = "no implementation of that name";
+    const char *reason = nothing_there();
     if (depth == 0 && !forced[0] && wk_tune_wanted(c))
         wk_tune_search(c, run_nested);
     c->variant = 0;
