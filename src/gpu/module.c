@@ -23,17 +23,26 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
     s[at - 1] = '>'; /* in place of the last comma: a kernel has at least one parameter */
 }
 
+/* Values that take two registers each leave room for half the blocks; left to itself NVIDIA's compiler spills a few for
+ * one block more. */
+static int least_blocks(const wk_kernel *k, const wk_instance *i)
+{
+    bool wide = k->types && wk_bytes((wk_dtype)i->t[0]) == 8;
+    return !wide ? k->blocks : k->blocks > 1 ? k->blocks / 2 : 1;
+}
+
 /* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. The
  * blocks of a cluster are the last parameter. */
-static void instance_source(const wk_kernel *k, const wk_kernel_name *name, const char *definition,
-                            char *source, size_t room)
+static void instance_source(const wk_kernel *k, const wk_instance *i, const wk_kernel_name *name,
+                            const char *definition, char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
     char blocks[48] = "(";
+    int least = least_blocks(k, i);
     if (k->clusters)
-        snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), k->blocks);
-    else if (k->blocks)
-        snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
+        snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), least);
+    else if (least)
+        snprintf(blocks, sizeof blocks, "_OF(%d, ", least);
     snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
              definition, blocks, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
 }
@@ -80,7 +89,7 @@ void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_inst
     wk_kernel_name name;
     char source[400];
     wk_kernel_name_of(k, i, &name);
-    instance_source(k, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
+    instance_source(k, i, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
     snprintf(key->text, sizeof key->text, "%s wave %d%s\n%sfiles %016llx\n", arch, wave,
              k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
 }
@@ -95,7 +104,7 @@ static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kerne
     wk_kernel_texts texts = wk_kernel_sources();
     if (!source)
         return wk_fail(WK_ERR_MEMORY, "compiling %s: out of memory", name->text);
-    instance_source(k, name, definition, source, room);
+    instance_source(k, i, name, definition, source, room);
     options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, &options);
     wk_rtc_job job = {.name = name->text,
                       .source = source,
