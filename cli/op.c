@@ -37,7 +37,7 @@ static const char help[] =
     "Examples:\n"
     "  wick op softmax x.safetensors y.safetensors dim=-1\n"
     "  wick op conv2d in.safetensors out.safetensors stride=2 padding=1,1 --device rocm:0\n"
-    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n"
+    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl simd\n"
     "  wick op expr in.safetensors out.safetensors text='gelu(a*b + c)*d'\n";
 
 /* ---- the command line ---- */
@@ -246,7 +246,10 @@ static wk_status read_params(job *j)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
         if (strcmp(name, "outputs") != 0) {
+            unsigned before = seen;
             WK_TRY(wk_params_parse(j->op, j->params.bytes, name, equals + 1, &seen));
+            if (seen == before)
+                return wk_fail(WK_ERR_PARAM, "%s: %s: expected once, got it twice", j->op->name, name);
             continue;
         }
         j->all_outputs = strcmp(equals + 1, "all") == 0;
