@@ -54,6 +54,19 @@ for call in miopenCreateWithStream=7 miopenCreateTensorDescriptor=4 miopenSetTen
     check "$call" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 kernel
     check "$call, forced" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 miopen forced
 done
+# A library that says all is well and has done nothing: WICK_VERIFY=1 finds it, the line it gives repeats the call, and a line in deny.txt
+# passes MIOpen over.
+wrong="env WICK_MIOPEN_LIBRARY=$shim WICK_TEST_FAIL=miopenConvolutionForwardImmediate=0"
+said=$("$run" env WICK_CACHE="$inside/cache" WICK_VERIFY=1 $wrong tests/test_miopen rocm:0 wrong 2>&1)
+again=$(echo "$said" | sed -n 's/.*; again: wick \(op .*\); to pass .*/\1/p')
+deny=$(echo "$said" | sed -n 's/.*wk_deny("\([^"]*\)").*/\1/p')
+[ -n "$again" ] && [ -n "$deny" ] || { echo "a wrong result: $said"; failed=$((failed + 1)); }
+check 'a wrong result, again' sh -c "WICK_VERIFY=1 $wrong ./wick $again 2>&1 | grep 'verify: miopen gives y'"
+check 'a wrong result, unseen' sh -c "$wrong ./wick $again && echo"
+check 'a right result, watched' sh -c "WICK_VERIFY=1 ./wick $again && echo"
+echo "$deny" >"$folder/cache/deny.txt"
+check 'a denied library' env WICK_VERIFY=1 $wrong tests/test_miopen rocm:0 kernel
+rm "$folder/cache/deny.txt"
 # An op that wick's kernel takes first: forced, it fails; else all is as if MIOpen were not there.
 while read -r op calls; do
     for call in $calls; do
