@@ -27,6 +27,7 @@ check() {
     fi
 }
 
+check 'reasons' sh -c "./wick ops sdpa --device rocm:0 | grep 'f32 .*miopen: .*one shape (it takes others)'"
 check 'an empty cache' tests/test_miopen rocm:0 miopen
 [ -n "$(ls "$folder/cache/miopen")" ] || { echo "MIOpen's files are not in the cache"; failed=$((failed + 1)); }
 check 'a full cache' tests/test_miopen rocm:0 miopen
