@@ -1,7 +1,8 @@
 /* miopen.c: one convolution, right whatever happens to MIOpen, and other ops whose calls of it fail; see miopen.sh.
- * usage: test_miopen DEVICE IMPL [limit BYTES | forced], test_miopen DEVICE fails OP, test_miopen DEVICE wrong
+ * usage: test_miopen DEVICE IMPL [limit BYTES | forced | search], test_miopen DEVICE fails OP, test_miopen DEVICE wrong
  * IMPL is the implementation that has to run it, or any. With a limit the device has no more memory than the tensors need and so
  * many bytes. With `forced` IMPL is forced and has to fail, with a message that names MIOpen.
+ * With `search` the fastest way is searched for, which fills MIOpen's find database.
  * `fails` runs the samples of an op: by MIOpen none of them may succeed, without it all have to.
  * `wrong` runs the convolution under watch (WICK_VERIFY=1), has to find MIOpen's result off, and prints what is said then. */
 #include <stdlib.h>
@@ -95,6 +96,8 @@ int main(int argc, char **argv)
     wk_tensor *w = wk_fill(d, WK_F32, 4, (int64_t[]){K, C, 3, 3}, 1);
     if (strcmp(argv[2], "wrong") == 0)
         return find_wrong(x, w);
+    if (argc > 3 && strcmp(argv[3], "search") == 0)
+        CHECK(wk_tune(WK_TUNE(.seconds = 0.01, .again = 1)) == WK_OK);
     if (argc > 4)
         limit_memory(d, strtoull(argv[4], NULL, 10));
     for (int round = 0; round < 3; round++) { /* what failed once stays away */

@@ -31,6 +31,12 @@ check 'reasons' sh -c "./wick ops sdpa --device rocm:0 | grep 'f32 .*miopen: .*o
 check 'an empty cache' tests/test_miopen rocm:0 miopen
 [ -n "$(ls "$folder/cache/miopen")" ] || { echo "MIOpen's files are not in the cache"; failed=$((failed + 1)); }
 check 'a full cache' tests/test_miopen rocm:0 miopen
+check 'a search' tests/test_miopen rocm:0 any search
+rm -f "$folder/cache/tune.txt"
+found=$(find "$folder/cache/miopen" -name '*.ufdb.txt')
+[ -n "$found" ] || { echo "the search has left no find database"; failed=$((failed + 1)); }
+sed -i 's/[0-9]/x/3; s/:/=/2' $found
+check 'a find database with wrong words' tests/test_miopen rocm:0 miopen
 find "$folder/cache/miopen" -type f | while read -r file; do head -c 3000 /dev/urandom >"$file"; done
 check 'a damaged cache' tests/test_miopen rocm:0 miopen
 find "$folder/cache/miopen" -type f | while read -r file; do head -c 100 "$file" >"$file.cut" && mv "$file.cut" "$file"; done
