@@ -61,6 +61,9 @@ for call in miopenCreateWithStream=7 miopenCreateTensorDescriptor=4 miopenSetTen
     check "$call" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 kernel
     check "$call, forced" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 miopen forced
 done
+check 'a call that fails later' env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=miopenConvolutionForwardImmediate=7@2 tests/test_miopen rocm:0 any
+check 'a call that fails later, forced' env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=miopenConvolutionForwardImmediate=7@2 \
+    tests/test_miopen rocm:0 later
 # A library that says all is well and has done nothing: WICK_VERIFY=1 finds it, the line it gives repeats the call, and a line in deny.txt
 # passes MIOpen over.
 wrong="env WICK_MIOPEN_LIBRARY=$shim WICK_TEST_FAIL=miopenConvolutionForwardImmediate=0"
