@@ -345,16 +345,17 @@ wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, i64 bytes)
     enum {
         PART = 64 << 10,
         OTHER = 4 << 10
-    }; /* bytes that a block has of a line, and of other shared memory */
+    }; /* bytes that the blocks on a unit have of lines, and that each has of other shared memory */
     const wk_gpu *g = wk_gpu_of(c->device);
     wk_kept_form f = {.threads = (short)k->threads, .blocks = 2};
-    while (f.blocks < CLUSTER && (i64)f.blocks * PART < bytes)
+    i64 part = PART / k->blocks;
+    while (f.blocks < CLUSTER && f.blocks * part < bytes)
         f.blocks *= 2;
     i64 each = (i64)f.blocks * f.threads * PACK;
-    if (!has_clusters(g) || bytes <= PART || bytes > (i64)f.blocks * PART)
+    if (!has_clusters(g) || bytes <= PART || bytes > f.blocks * part)
         return (wk_kept_form){0};
     f.packs = (short)((bytes + each - 1) / each);
-    return ahead_shared(&f) + OTHER <= g->facts.shared_bytes ? f : (wk_kept_form){0};
+    return k->blocks * (ahead_shared(&f) + OTHER) <= g->facts.shared_bytes ? f : (wk_kept_form){0};
 }
 
 /* Clusters do not reach over the groups of multiprocessors, of which the driver alone knows how many are in working order. */
