@@ -56,6 +56,10 @@ run 0 '' add ab y
 holds f4 4 5
 run 0 '' max x y dims=1 outputs=all
 check 'optional outputs' grep -q '"indices":{"dtype":"U32"' y
+run 0 '' max x y dims=1 outputs=y,indices
+check 'an output by its name' grep -q '"indices":{"dtype":"U32"' y
+run 0 '' max x y dims=1 outputs=none
+check 'no optional outputs' sh -c '! grep -q indices y'
 rm -f y
 run 0 '' max x y dims=1
 check 'no optional outputs' sh -c '! grep -q indices y'
@@ -99,6 +103,7 @@ run 1 'sum: speed: no such parameter' sum x y speed=9
 run 1 'sum: dim: expected once' sum x y dims=0 dim=1
 run 1 'avg_pool2d: stride: expected' avg_pool2d plane y kernel_size=2 stride=kernel
 run 1 'sum: outputs: expected all' sum x y outputs=some
+run 1 'max: outputs: expected all' max x y dims=1 outputs=indices,
 run 1 'sum: x: expected a tensor' sum - y
 run 1 'sum: x: expected a tensor' sum empty y
 run 1 'add: x: no such input, expected a, b' add x y
