@@ -38,7 +38,7 @@ static const char help[] =
     "Examples:\n"
     "  wick op softmax x.safetensors y.safetensors dim=-1\n"
     "  wick op conv2d in.safetensors out.safetensors stride=2 padding=1,1 --device rocm:0\n"
-    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n"
+    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl simd\n"
     "  wick op expr in.safetensors out.safetensors text='gelu(a*b + c)*d'\n";
 
 /* ---- the command line ---- */
@@ -278,10 +278,14 @@ static wk_status read_params(job *j)
         size_t n = (size_t)(equals - text);
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
-        if (strcmp(name, "outputs") == 0)
+        if (strcmp(name, "outputs") == 0) {
             WK_TRY(read_outputs(j, equals + 1));
-        else
-            WK_TRY(wk_params_parse(j->op, j->params.bytes, name, equals + 1, &seen));
+            continue;
+        }
+        unsigned before = seen;
+        WK_TRY(wk_params_parse(j->op, j->params.bytes, name, equals + 1, &seen));
+        if (seen == before)
+            return wk_fail(WK_ERR_PARAM, "%s: %s: expected once, got it twice", j->op->name, name);
     }
     return wk_params_complete(j->op, seen);
 }
