@@ -6,6 +6,7 @@
 #include "check/sample.h"
 #include "core/tensor.h"
 #include "test.h"
+#include "wick/elementwise.h"
 #include "wick/io.h"
 
 static char path[] = "/tmp/wick_replay_XXXXXX";
@@ -123,6 +124,34 @@ static void check_outputs(const char *name, const char *sample, unsigned want, c
     wk_scope_end();
 }
 
+/* All weights of many layers are in the file. */
+static void test_many_weights(void)
+{
+    enum { LAYERS = 20, PER = 4 };
+    static const char *const kinds[PER] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
+    const wk_tensor *weights[LAYERS * PER];
+    _Alignas(16) char params[WK_PARAMS_BYTES];
+    unsigned seen = 0;
+    bool any = false;
+    wk_call c = {.op = wk_op_find("rnn"), .params = params, .tail = weights, .n_tail = LAYERS * PER};
+    wk_params_defaults(c.op, params);
+    wk_params_parse(c.op, params, "hidden", "1", &seen);
+    wk_params_parse(c.op, params, "layers", "20", &seen);
+    wk_scope_begin();
+    c.in[0] = wk_fill(wk_cpu(), WK_F32, 3, (int64_t[]){1, 1, 1}, 1);
+    for (int i = 0; i < LAYERS * PER; i++)
+        weights[i] = wk_fill(wk_cpu(), WK_F32, i % PER < 2 ? 2 : 1, (int64_t[]){4, 1}, i);
+    CHECK(wk_replay_save(&c, path, &any) == WK_OK && any);
+    wk_safetensors *file = wk_safetensors_open(path);
+    for (int i = 0; CHECK(file != NULL) && i < LAYERS * PER; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s_l%d", kinds[i % PER], i / PER);
+        check_tensor(file, name, weights[i]);
+    }
+    wk_safetensors_close(file);
+    wk_scope_end();
+}
+
 static void test_outputs(void)
 {
     const char *layer = "x=T[2,1,3] weight_ih_l0=T[8,3] weight_hh_l0=T[8,2] bias_ih_l0=T[8] bias_hh_l0=T[8] "
@@ -152,6 +181,7 @@ int main(void)
         }
     }
     test_outputs();
+    test_many_weights();
     unlink(path);
     return test_end();
 }

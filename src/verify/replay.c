@@ -1,5 +1,6 @@
 /* replay.c: a call as files and words, so that `wick op` can run it again. */
 #include <stdio.h>
+#include "core/memory.h"
 #include "replay.h"
 #include "wick/index.h"
 #include "wick/io.h"
@@ -7,13 +8,13 @@
 
 /* ---- inputs ---- */
 
-enum { MAX_TAIL = 64, MAX_TENSORS = 4 * (WK_MAX_IN + MAX_TAIL), NAME = 64 };
+enum { NAME = 64, PARTS = 4 /* tensors that one input may become */ };
 
 typedef struct {
     int n;
-    char texts[MAX_TENSORS][NAME];
-    const char *names[MAX_TENSORS];
-    wk_tensor *tensors[MAX_TENSORS];
+    char (*texts)[NAME];
+    const char **names;
+    wk_tensor **tensors;
 } file_content;
 
 static wk_status add(file_content *f, const char *name, const char *suffix, wk_tensor *t)
@@ -48,23 +49,30 @@ static wk_status add_input(file_content *f, const char *name, const wk_tensor *t
 static wk_status save(const wk_call *c, const char *path, file_content *f)
 {
     char buf[NAME - 8];
-    f->n = 0;
     for (int i = 0; i < wk_op_inputs(c->op); i++) {
         if (!(c->op->in[i].flags & WK_TAIL))
             WK_TRY(add_input(f, c->op->in[i].name, c->in[i]));
     }
-    for (int i = 0; i < c->n_tail && i < MAX_TAIL; i++)
+    for (int i = 0; i < c->n_tail; i++)
         WK_TRY(add_input(f, c->op->tail_name(c->params, i, buf, sizeof buf), c->tail[i]));
     return f->n > 0 ? wk_safetensors_save(path, f->n, f->names, f->tensors) : WK_OK;
 }
 
 wk_status wk_replay_save(const wk_call *c, const char *path, bool *any)
 {
-    file_content f;
+    size_t room = (size_t)(WK_MAX_IN + c->n_tail) * PARTS;
+    file_content f = {.texts = wk_alloc(room * sizeof *f.texts),
+                      .names = wk_alloc(room * sizeof *f.names),
+                      .tensors = wk_alloc(room * sizeof *f.tensors)};
     wk_scope_begin();
-    wk_status status = save(c, path, &f);
+    wk_status status = f.texts && f.names && f.tensors
+                           ? save(c, path, &f)
+                           : wk_fail(WK_ERR_MEMORY, "%s: out of memory", c->op->name);
     *any = f.n > 0;
     wk_scope_end();
+    wk_free(f.tensors);
+    wk_free(f.names);
+    wk_free(f.texts);
     return status;
 }
 
