@@ -97,7 +97,8 @@ static inline wk_grid wk_kept_grid(const wk_kept_form *f, i64 lines)
 }
 
 /* The same for lines of a cluster each, more than a block keeps, of which others are on their way (kernels/ahead.h): blocks
- * have as many threads as the kernel's may. No blocks: lines are too short or too long, or the device has no clusters. */
+ * have as many threads as the kernel's may, and share a unit as its record says. No blocks: lines are too short or too long,
+ * or the device has no clusters. */
 wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *kernel, i64 bytes);
 /* Launches a kernel for so many of them: as many clusters as run at a time. */
 wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *kernel, const wk_instance *instance,
