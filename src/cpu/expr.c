@@ -178,7 +178,7 @@ static void run_step(const plan *p, const node_step *step, const operand *values
 /* The same values as bf16, or as f32. */
 static void convert(const plan *p, operand from, operand to, int64_t n, bool stream)
 {
-    const node_step same = {same_step, {0, ONE, NOTHING, ONE, NOTHING}, false};
+    static const node_step same = {same_step, {0, ONE, NOTHING, ONE, NOTHING}, false};
     run_step(p, &same, &from, to, n, stream);
 }
 

@@ -43,6 +43,12 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     else
         _mm512_storeu_si512(p, w);
 }
+/* Asks for what a loop that has come to p will read a page from there; behind the end of a tensor it does no harm. One line
+ * at a time: the processor has room for a few dozen, and waits when it is asked for a block's at once. */
+static inline void wk_words_ahead(const void *p)
+{
+    __builtin_prefetch((const void *)((uintptr_t)p + 4096), 0, 3);
+}
 static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
 static inline wk_words wk_words_all(uint32_t bits) { return _mm512_set1_epi32((int)bits); }
@@ -92,6 +98,7 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     (void)stream;
     memcpy(p, &w, sizeof w);
 }
+static inline void wk_words_ahead(const void *p) { (void)p; }
 static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
 static inline wk_words wk_words_all(uint32_t bits) { return bits; }
@@ -177,9 +184,9 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 
 /* ---- Loops over packed bf16 and f32 ---- */
 
-/* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations
- * wait for each other, and one vector's leave gaps for the other's. The last few elements, less than words, go through words of zeros: an element's
- * result does not depend on its place. */
+/* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations wait for each
+ * other, and one vector's leave gaps for the other's. On f32 the loop asks for the first input's next lines itself. The last
+ * few elements, less than words, go through words of zeros: an element's result does not depend on its place. */
 #define WK_LANES_LOOP(name, type, inputs, apply, vectors) \
     static void name(void *out, const void *const *in, int64_t n, bool stream) \
     { \
@@ -188,13 +195,19 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         type *ys = out, last[2][STEP] = {{0}}; \
         int64_t whole = n - n % STEP, i = 0; \
         for (; WK_WORDS_STREAM && (vectors) == 2 && i + STEP < whole; i += 2 * STEP) { \
+            if (sizeof(type) == sizeof(float)) \
+                wk_words_ahead(as + i), wk_words_ahead(as + i + STEP); \
             wk_words a = wk_words_load(as + i), next = wk_words_load(as + i + STEP); \
             a = apply(a, wk_words_load(bs + i)), next = apply(next, wk_words_load(bs + i + STEP)); \
             wk_words_store(ys + i, a, stream); \
             wk_words_store(ys + i + STEP, next, stream); \
         } \
         WK_INDEPENDENT for (; i < whole; i += STEP) \
+        { \
+            if (sizeof(type) == sizeof(float)) \
+                wk_words_ahead(as + i); \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
+        } \
         if (whole == n) \
             return; \
         size_t rest = (size_t)(n - whole) * sizeof *ys; \

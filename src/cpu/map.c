@@ -94,7 +94,8 @@ static void run_direct_task(void *ctx, int64_t task)
         char *y = (char *)wk_ptr(m->out) + (size_t)i * bytes;
         for (int k = 0; k < m->n_in; k++) {
             in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], bytes, wk_ptr(m->in[k]), i, n, in_buf[k]);
-            if (p->stream)
+            bool by_loop = WK_WORDS_STREAM && k == 0 && dtype == WK_F32; /* see lanes.h */
+            if (p->stream && !by_loop)
                 wk_walk_prefetch(&p->walk[k], dtype, wk_ptr(m->in[k]), i + n, n);
         }
         p->direct(straight ? y : out_buf, in, n, p->stream && straight);
