@@ -5,33 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/error.h"
+#include "core/op.h"
 #include "args.h"
 
 static const char *source; /* of the arguments, where that is not the command line */
 
 void args_where(const char *where) { source = where; }
 
-int args_usage(const char *command, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    fprintf(stderr, "wick %s: %s%s", command, source ? source : "", source ? ": " : "");
-    vfprintf(stderr, format, args);
-    fprintf(stderr, "; see `wick %s --help`\n", command);
-    va_end(args);
-    return EXIT_USAGE;
-}
-
-void args_line(const char *message)
+/* A name out of a file or of an argument may hold anything; the message is one line. */
+static void print_line(const char *who, const char *message, const char *more)
 {
     char line[1200];
-    snprintf(line, sizeof line, "wick: %s%s%s", source ? source : "", source ? ": " : "", message);
+    snprintf(line, sizeof line, "%s: %s%s%s%s", who, source ? source : "", source ? ": " : "", message, more);
     for (char *p = line; *p; p++) {
-        if ((unsigned char)*p < ' ') /* a name out of a file may hold anything; the message is one line */
+        if ((unsigned char)*p < ' ')
             *p = '?';
     }
     fprintf(stderr, "%s\n", line);
 }
+
+int args_usage(const char *command, const char *format, ...)
+{
+    char who[40], message[1000], more[80];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(message, sizeof message, format, args);
+    va_end(args);
+    snprintf(who, sizeof who, "wick %s", command);
+    snprintf(more, sizeof more, "; see `wick %s --help`", command);
+    print_line(who, message, more);
+    return EXIT_USAGE;
+}
+
+void args_line(const char *message) { print_line("wick", message, ""); }
 
 int args_error(void)
 {
@@ -61,6 +67,35 @@ bool args_int(const char *command, const char *option, const char *text, long lo
         return true;
     args_usage(command, "--%s: expected a number from %ld to %ld, got '%s'", option, lo, hi, text);
     return false;
+}
+
+static bool op_matches(const char *pattern, const char *name)
+{
+    size_t n = strlen(pattern);
+    bool prefix = n > 0 && pattern[n - 1] == '*';
+    return prefix ? strncmp(name, pattern, n - 1) == 0 : strcmp(name, pattern) == 0;
+}
+
+bool args_op_selected(const arg_list *ops, const char *name)
+{
+    bool found = ops->n == 0;
+    for (int i = 0; i < ops->n && !found; i++)
+        found = op_matches(ops->items[i], name);
+    return found;
+}
+
+bool args_ops(const char *command, const arg_list *ops)
+{
+    for (int i = 0; i < ops->n; i++) {
+        bool found = false;
+        for (int k = 0; k < wk_op_count() && !found; k++)
+            found = op_matches(ops->items[i], wk_op_at(k)->name);
+        if (!found) {
+            args_usage(command, "--op: no op '%s', `wick ops` lists them", ops->items[i]);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* The option that an argument names, its length up to the end or the `=`; NULL when there is none. */

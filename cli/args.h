@@ -31,6 +31,11 @@ int args_parse(const char *help, const arg_option *options, int *argc, char **ar
 /* A whole number in [lo, hi]; false after saying what is wrong. */
 bool args_int(const char *command, const char *option, const char *text, long lo, long hi, long *v);
 
+/* Whether an op is one of those that --op names: by their names, or by beginnings with a star behind; all where none is. */
+bool args_op_selected(const arg_list *ops, const char *name);
+/* Whether each of them is the name of an op; false after saying which is not. */
+bool args_ops(const char *command, const arg_list *ops);
+
 /* Where the arguments come from, "FILE:LINE", put in front of messages from now on; NULL: the command line. */
 void args_where(const char *where);
 

@@ -36,6 +36,7 @@ static const char help[] =
     "  --html FILE     a page with the chart and the table, that needs no other file\n"
     "  --list          the names of the cases\n"
     "\n"
+    "Examples:\n"
     "  wick bench --filter matmul\n"
     "  wick bench --json > mine.jsonl\n"
     "  wick bench --against torch.jsonl --html bench.html\n";

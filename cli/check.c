@@ -40,6 +40,7 @@ static const char help[] =
     "right, 1 when\n"
     "something is not, 2 for wrong usage.\n"
     "\n"
+    "Examples:\n"
     "  wick check\n"
     "  wick check --device rocm:0 --op conv2d\n"
     "  wick check --op 'rope*' --dtype bf16\n"
@@ -59,17 +60,6 @@ typedef struct {
     long passed, failed, refused;
     bool first; /* of the report's array */
 } options;
-
-static bool op_selected(const options *o, const char *name)
-{
-    for (int i = 0; i < o->ops.n; i++) {
-        size_t n = strlen(o->ops.items[i]);
-        bool prefix = n > 0 && o->ops.items[i][n - 1] == '*';
-        if (prefix ? strncmp(name, o->ops.items[i], n - 1) == 0 : strcmp(name, o->ops.items[i]) == 0)
-            return true;
-    }
-    return o->ops.n == 0;
-}
 
 /* ---- output ---- */
 
@@ -312,6 +302,8 @@ static int parse(options *o, int argc, char **argv)
         return args_usage("check", "expected options only, got '%s'", argv[1]);
     if (dtype && (o->dtype = wk_dtype_parse(dtype)) == WK_DTYPE_COUNT)
         return args_usage("check", "--dtype: expected a dtype like f32, got '%s'", dtype);
+    if (!args_ops("check", &o->ops))
+        return EXIT_USAGE;
     o->tolerance = strtod(tolerance, &end);
     if (end == tolerance || *end || !(o->tolerance >= 0))
         return args_usage("check", "--tolerance: expected a number of 0 or more, got '%s'", tolerance);
@@ -327,24 +319,21 @@ int cmd_check(int argc, char **argv)
         return status;
     if (!open_report(&o))
         return 1;
-    int chosen = 0;
     for (int i = 0; i < wk_op_count(); i++) {
         const wk_op *op = wk_op_at(i);
-        if (!op_selected(&o, op->name))
+        if (!args_op_selected(&o.ops, op->name))
             continue;
-        chosen++;
         if (!o.json)
             progress_show(i, wk_op_count(), op->name);
         check_op(&o, op);
     }
     progress_clear();
     bool reported = close_report(&o);
-    if (chosen == 0) {
-        fprintf(stderr, "wick check: no op of that name; `wick ops` lists them\n");
-        return 2;
-    }
     if (!o.json)
         printf("%s: %ld passed, %ld failed, %ld refused\n", wk_device_name(o.device), o.passed, o.failed,
                o.refused);
+    if (o.impl && o.passed + o.failed + o.refused == 0)
+        fprintf(stderr, "wick check: --impl: no implementation '%s' of these ops on %s\n", o.impl,
+                wk_device_name(o.device));
     return o.failed || !reported || o.passed == 0 ? 1 : 0;
 }

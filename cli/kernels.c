@@ -125,6 +125,8 @@ static int parse(options *o, int argc, char **argv)
         return args_usage("kernels", "--json goes with list");
     if (jobs && !args_int("kernels", "jobs", jobs, 1, 1024, &o->jobs))
         return EXIT_USAGE;
+    if (!args_ops("kernels", &o->ops))
+        return EXIT_USAGE;
     for (int i = 0; i < archs.n && status == ARGS_GO; i++)
         status = add_archs(o, archs.items[i]);
     return status == ARGS_GO && archs.n == 0 ? archs_of_gpus(o) : status;

@@ -16,30 +16,17 @@
 
 /* ---- planning ---- */
 
-static bool selected(const arg_list *ops, const char *name)
-{
-    for (int i = 0; i < ops->n; i++) {
-        size_t n = strlen(ops->items[i]);
-        bool prefix = n > 0 && ops->items[i][n - 1] == '*';
-        if (prefix ? strncmp(name, ops->items[i], n - 1) == 0 : strcmp(name, ops->items[i]) == 0)
-            return true;
-    }
-    return ops->n == 0;
-}
-
 int kernels_plan(const wk_arch *arch, const arg_list *ops, kernel_set *set)
 {
     wk_device *device = wk_plan_open(arch);
-    int chosen = 0;
     *set = (kernel_set){.arch = arch};
     if (!device)
         return args_error();
     for (int i = 0; i < wk_op_count(); i++) {
         const wk_op *op = wk_op_at(i);
         wk_check_result r;
-        if (!selected(ops, op->name))
+        if (!args_op_selected(ops, op->name))
             continue;
-        chosen++;
         progress_show(i, wk_op_count(), op->name);
         wk_check_plan(device, op, &r);
         if (r.failed == 0)
@@ -49,10 +36,6 @@ int kernels_plan(const wk_arch *arch, const arg_list *ops, kernel_set *set)
         return EXIT_FAILED;
     }
     progress_clear();
-    if (chosen == 0) {
-        fprintf(stderr, "wick kernels: no op of that name; `wick ops` lists them\n");
-        return EXIT_USAGE;
-    }
     set->wanted = wk_plan_wanted(device, &set->n);
     set->codes = set->wanted ? calloc((size_t)set->n + 1, sizeof *set->codes) : NULL;
     if (set->wanted && !set->codes)

@@ -19,7 +19,8 @@ static const char help[] =
     "op's inputs, and writes its outputs to the safetensors file OUT. IN may be - for an op without inputs.\n"
     "\n"
     "  PARAM=VALUE    a parameter; lists are 2,2\n"
-    "  outputs=all    the optional outputs too\n"
+    "  outputs=LIST   all: the optional outputs too; none, or names: of those that a call may leave out only "
+    "these\n"
     "  --device D     cpu, rocm:0, cuda:0, ... or auto, the best one; the default is auto\n"
     "  --impl I       only this implementation may run\n"
     "  --threads N    threads of the CPU; 0, the default, is all of them\n"
@@ -37,7 +38,7 @@ static const char help[] =
     "Examples:\n"
     "  wick op softmax x.safetensors y.safetensors dim=-1\n"
     "  wick op conv2d in.safetensors out.safetensors stride=2 padding=1,1 --device rocm:0\n"
-    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl ref\n"
+    "  wick op max x.safetensors y.safetensors dims=1 outputs=all --impl simd\n"
     "  wick op expr in.safetensors out.safetensors text='gelu(a*b + c)*d'\n";
 
 /* ---- the command line ---- */
@@ -86,7 +87,7 @@ typedef struct {
         int64_t align;
         char bytes[WK_PARAMS_BYTES];
     } params;
-    bool all_outputs;
+    unsigned outputs;     /* bits of those that a call may leave out */
     wk_safetensors *file; /* NULL for - */
     bool *used;           /* tensors of the file that the op has taken */
     wk_device *device;
@@ -236,22 +237,55 @@ static wk_status take_inputs(job *j)
 
 /* ---- the call ---- */
 
+/* The outputs with one of these flags. */
+static unsigned outputs_with(const wk_op *op, unsigned flags)
+{
+    unsigned set = 0;
+    for (int i = 0; i < wk_op_outputs(op); i++)
+        set |= op->out[i].flags & flags ? 1u << i : 0;
+    return set;
+}
+
+/* all, none, or names with commas between them. */
+static wk_status read_outputs(job *j, const char *text)
+{
+    bool all = strcmp(text, "all") == 0;
+    j->outputs = all ? outputs_with(j->op, WK_SKIP | WK_OPTIONAL) : 0;
+    if (all || strcmp(text, "none") == 0)
+        return WK_OK;
+    for (const char *at = text;; at++) {
+        size_t n = strcspn(at, ",");
+        int i = 0;
+        while (i < wk_op_outputs(j->op) && (strncmp(j->op->out[i].name, at, n) != 0 || j->op->out[i].name[n]))
+            i++;
+        if (i == wk_op_outputs(j->op))
+            return wk_fail(WK_ERR_PARAM, "%s: outputs: expected all, none or names of outputs, got '%.60s'",
+                           j->op->name, text);
+        j->outputs |= 1u << i;
+        at += n;
+        if (!*at)
+            return WK_OK;
+    }
+}
+
 static wk_status read_params(job *j)
 {
     unsigned seen = 0;
     wk_params_defaults(j->op, j->params.bytes);
+    j->outputs = outputs_with(j->op, WK_SKIP);
     for (int i = 0; i < j->request->n_params; i++) {
         char *text = j->request->params[i], *equals = strchr(text, '=');
         size_t n = (size_t)(equals - text);
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
-        if (strcmp(name, "outputs") != 0) {
-            WK_TRY(wk_params_parse(j->op, j->params.bytes, name, equals + 1, &seen));
+        if (strcmp(name, "outputs") == 0) {
+            WK_TRY(read_outputs(j, equals + 1));
             continue;
         }
-        j->all_outputs = strcmp(equals + 1, "all") == 0;
-        if (!j->all_outputs)
-            return wk_fail(WK_ERR_PARAM, "%s: outputs: expected all, got '%.60s'", j->op->name, equals + 1);
+        unsigned before = seen;
+        WK_TRY(wk_params_parse(j->op, j->params.bytes, name, equals + 1, &seen));
+        if (seen == before)
+            return wk_fail(WK_ERR_PARAM, "%s: %s: expected once, got it twice", j->op->name, name);
     }
     return wk_params_complete(j->op, seen);
 }
@@ -273,11 +307,7 @@ static wk_status run_call(job *j)
     c->op = j->op;
     c->params = j->params.bytes;
     c->device = j->device;
-    for (int i = 0; i < wk_op_outputs(j->op); i++) {
-        unsigned flags = j->op->out[i].flags;
-        if (flags & WK_SKIP || (flags & WK_OPTIONAL && j->all_outputs))
-            c->want |= 1u << i;
-    }
+    c->want = j->outputs;
     WK_TRY(wk_force_impl(j->request->impl));
     wk_status status = wk_call_run(c);
     wk_force_impl(NULL);

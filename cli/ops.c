@@ -19,7 +19,9 @@ static const char help[] =
     "op\n"
     "              and dtype uses, which come next, and why the others are refused. Asked with the op's "
     "first\n"
-    "              sample: other shapes may be treated otherwise\n"
+    "              sample: other shapes may be treated otherwise, and where a vendor's library takes another "
+    "of the\n"
+    "              samples that is said\n"
     "  --json      one array of objects: name, summary, dtypes, inputs, params, outputs, impls, samples, "
     "errors;\n"
     "              with --device: op, dtype, device, uses, impls with the reason of each refusal\n"
@@ -47,10 +49,13 @@ static void add_impls(wk_text *t, const wk_op *op, wk_device_kind kind)
         wk_text_add(t, "-");
 }
 
+/* An output that `wick op` makes always is not called optional: only C callers may leave it out. */
+static bool is_optional(const wk_slot *s) { return (s->flags & (WK_OPTIONAL | WK_SKIP)) == WK_OPTIONAL; }
+
 static void add_slots(wk_text *t, const wk_slot *slots, int n)
 {
     for (int i = 0; i < n; i++) {
-        bool optional = slots[i].flags & WK_OPTIONAL;
+        bool optional = is_optional(&slots[i]);
         wk_text_add(t, "%s%s%s%s%s", i ? ", " : "", optional ? "[" : "", slots[i].name, optional ? "]" : "",
                     slots[i].flags & WK_TAIL ? " ..." : "");
     }
@@ -164,10 +169,11 @@ static unsigned slot_dtypes(const wk_op *op, const wk_slot *s)
 static void describe_slots(wk_text *t, const wk_op *op, const wk_slot *slots, int n, const char *title)
 {
     for (int i = 0; i < n; i++) {
-        wk_text_add(t, "%-8s %-16s ", i ? "" : title, slots[i].name);
-        if (slots == op->in)
+        bool input = slots == op->in;
+        wk_text_add(t, input ? "%-8s %-16s " : "%-8s %s", i ? "" : title, slots[i].name);
+        if (input)
             add_dtypes(t, slot_dtypes(op, &slots[i]));
-        wk_text_add(t, "%s%s\n", slots[i].flags & WK_OPTIONAL ? " (optional)" : "",
+        wk_text_add(t, "%s%s\n", is_optional(&slots[i]) ? " (optional)" : "",
                     slots[i].flags & WK_TAIL ? " (any number)" : "");
     }
 }
@@ -220,7 +226,7 @@ static void json_slots(wk_text *t, const wk_op *op, const wk_slot *slots, int n)
         unsigned flags = slots[i].flags;
         wk_text_add(t, "%s{\"name\":", i ? "," : "");
         wk_text_string(t, slots[i].name);
-        wk_text_add(t, ",\"optional\":%s", flags & WK_OPTIONAL ? "true" : "false");
+        wk_text_add(t, ",\"optional\":%s", is_optional(&slots[i]) ? "true" : "false");
         if (flags & WK_TAIL)
             wk_text_add(t, ",\"many\":true");
         if (slots == op->in) {

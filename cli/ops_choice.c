@@ -33,26 +33,53 @@ typedef struct {
     const char *uses;                 /* NULL: none does */
 } choice;
 
-/* False, with the error cleared, where the op has no sample of this dtype. */
-static bool ask(wk_device *device, const wk_op *op, wk_dtype dtype, choice *c)
+/* Whether the sample can be called at all in this dtype; then `refused` gets each implementation's answer. */
+static bool ask_sample(wk_device *device, const wk_op *op, wk_dtype dtype, const char *sample,
+                       char refused[WK_MAX_IMPLS][ROOM])
 {
     const wk_impl *const *list = op->impls[device->kind];
     wk_sample s;
-    *c = (choice){0};
-    if (!wk_check_takes(op, dtype) || !op->samples || !op->samples[0])
-        return false;
     wk_scope_begin();
-    bool good = wk_sample_make(op, op->samples[0], dtype, WK_LAYOUT_PACKED, 1, device, &s) == WK_OK &&
+    bool good = wk_sample_make(op, sample, dtype, WK_LAYOUT_PACKED, 1, device, &s) == WK_OK &&
                 wk_call_check(&s.call) == WK_OK;
-    for (; good && c->n < WK_MAX_IMPLS && list[c->n]; c->n++) {
-        const char *reason = wk_call_refusal(&s.call, list[c->n]);
-        c->name[c->n] = list[c->n]->name;
-        snprintf(c->refused[c->n], ROOM, "%s", reason ? reason : "");
-        c->uses = c->uses || reason ? c->uses : list[c->n]->name;
+    for (int i = 0; good && i < WK_MAX_IMPLS && list[i]; i++) {
+        const char *reason = wk_call_refusal(&s.call, list[i]);
+        snprintf(refused[i], ROOM, "%s", reason ? reason : "");
     }
     wk_error_clear();
     wk_scope_end();
     return good;
+}
+
+/* Of a vendor's implementation that refuses the first sample: whether it takes another one. */
+static bool takes_other(wk_device *device, const wk_op *op, wk_dtype dtype, int impl)
+{
+    char refused[WK_MAX_IMPLS][ROOM];
+    for (int i = 1; op->samples[i]; i++) {
+        if (ask_sample(device, op, dtype, op->samples[i], refused) && !refused[impl][0])
+            return true;
+    }
+    return false;
+}
+
+/* False, with the error cleared, where the op has no sample of this dtype. */
+static bool ask(wk_device *device, const wk_op *op, wk_dtype dtype, choice *c)
+{
+    const wk_impl *const *list = op->impls[device->kind];
+    *c = (choice){0};
+    if (!wk_check_takes(op, dtype) || !op->samples || !op->samples[0] ||
+        !ask_sample(device, op, dtype, op->samples[0], c->refused))
+        return false;
+    for (; c->n < WK_MAX_IMPLS && list[c->n]; c->n++) {
+        char reason[ROOM];
+        const char *name = list[c->n]->name;
+        c->name[c->n] = name;
+        snprintf(reason, ROOM, "%s", c->refused[c->n]);
+        c->uses = c->uses || reason[0] ? c->uses : name;
+        if (reason[0] && wk_impl_is_vendor(name) && takes_other(device, op, dtype, c->n))
+            snprintf(c->refused[c->n], ROOM, "%.140s (it takes others)", reason);
+    }
+    return true;
 }
 
 static bool alike(const choice *a, const choice *b)

@@ -16,10 +16,10 @@ typedef struct {
 } run_options;
 #define RUN_OPTIONS(o) \
     {"device", .value = &(o).device_name}, {"dtype", .value = &(o).dtype_name}, { "json", .flag = &(o).json }
+#define RUN_DEVICE_HELP "  --device D   auto (the default), cpu, rocm:0, cuda:0, ...\n"
+#define RUN_JSON_HELP "  --json       the result as one JSON object\n"
 #define RUN_OPTIONS_HELP \
-    "  --device D   auto (the default), cpu, rocm:0, cuda:0, ...\n" \
-    "  --dtype T    f32, f16 or bf16: what weights are held and computed in\n" \
-    "  --json       the result as one JSON object\n"
+    RUN_DEVICE_HELP "  --dtype T    f32, f16 or bf16: what weights are held and computed in\n" RUN_JSON_HELP
 
 /* Opens the device, reads the dtype, catches Ctrl-C from here on. Returns ARGS_GO, or the status to exit with.
  * command is "run llama". */

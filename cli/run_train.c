@@ -1,4 +1,5 @@
 /* run_train.c: `wick run train`: small models trained from scratch on data that is made here. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static const char help[] =
     "  --batch N    digits or lines a step; 32\n"
     "  --lr X       of AdamW; 0.002 for cnn, 0.008 for ctc\n"
     "  --seed N     of weights and data; 1\n"
-    "  --svg FILE   the curve of loss and errors\n" RUN_OPTIONS_HELP "\n"
+    "  --svg FILE   the curve of loss and errors\n" RUN_DEVICE_HELP RUN_JSON_HELP "\n"
     "Examples:\n"
     "  wick run train cnn --svg loss.svg\n"
     "  wick run train ctc --steps 200 --device rocm:0\n";
@@ -283,12 +284,13 @@ int run_train(int argc, char **argv)
     if (!t)
         return args_usage(argv[0], "expected cnn or ctc");
     o.n_steps = t->steps;
-    o.rate = o.lr ? atof(o.lr) : t->rate;
+    char *end = "";
+    o.rate = o.lr ? strtod(o.lr, &end) : t->rate;
     if ((o.steps && !args_int(argv[0], "steps", o.steps, EVERY, MOST_STEPS, &o.n_steps)) ||
         !args_int(argv[0], "batch", o.batch, 1, 4096, &o.n_batch) ||
         !args_int(argv[0], "seed", o.seed, 0, 1000000000, &o.n_seed))
         return EXIT_USAGE;
-    if (!(o.rate > 0))
+    if (!(o.rate > 0) || *end || isinf(o.rate))
         return args_usage(argv[0], "--lr: expected a number above 0, got '%s'", o.lr);
     status = run_begin(argv[0], &o.run);
     if (status != ARGS_GO)

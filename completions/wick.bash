@@ -23,7 +23,7 @@ _wick() {
     --device) words=$(_wick_devices "$wick") ;;
     --op) words=$("$wick" ops --names 2>/dev/null) ;;
     --dtype) words='f32 f16 bf16 f64 u8 u32 i64 i32 i16' ;;
-    --impl) words='simd ref kernel rocblas miopen cublas cudnn' ;;
+    --impl) words='simd ref kernel composed rocblas miopen cublas cudnn' ;;
     --filter) words=$("$wick" bench --list 2>/dev/null) ;;
     --batch | --report | --against | --html | --image | --svg)
         COMPREPLY=($(compgen -f -- "$current"))

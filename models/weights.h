@@ -19,7 +19,7 @@ struct wm_source {
     const char *(*where)(const wm_source *s, int64_t i);
     /* Tensor i on the CPU, packed; the caller's. NULL with an error. */
     wk_tensor *(*tensor)(wm_source *s, int64_t i);
-    /* A tensor of that source has been copied: what of it is cached may go. */
+    /* A tensor of that source has been copied: what of it is cached may go, and what follows may come. */
     void (*copied)(wm_source *s, const wk_tensor *t);
     void (*close)(wm_source *s);
     /* How tensor i is quantised; WK_QFORMAT_COUNT: it is not. NULL: none is. */
@@ -59,7 +59,8 @@ wk_qformat wm_weights_format(const wm_weights *w, const char *name);
 wk_tensor *wm_weights_matrix(wm_weights *w, const char *name, wk_dtype dtype, int64_t rows, int64_t columns,
                              wk_qformat *format);
 
-/* What a source over a memory map does when a tensor has been copied: its pages go; the file has them still. */
+/* What a source over a memory map does when a tensor has been copied: its pages go (the file has them still), and later
+ * ones are asked for. */
 void wm_pages_copied(wm_source *s, const wk_tensor *t);
 
 /* The source of safetensors files; paths are copied. NULL with an error. */

@@ -123,9 +123,30 @@ static void test_places(void)
 
 enum { PERIOD = 1000, LARGE = (24 << 20) / 2 + PERIOD / 2 }; /* no multiple of anything in the way */
 
-static const char *const texts[] = {"gelu(a*b+c)*d",      "exp(a)*b+silu(c)*d",       "(a*b+c*d)*(a-b)",
-                                    "tanh(a*b)+sqr(c)*d", "relu(a*b)*c+a*d",          "d-exp(a*b)*exp(a*b)",
-                                    "tanh(a*b+c*d)",      "(a-b)*(c-d)+(a+b)*(c+d)*a"};
+static const char *const texts[] = {
+    "gelu(a*b+c)*d",         "exp(a)*b+silu(c)*d",  "(a*b+c*d)*(a-b)", "tanh(a*b)+sqr(c)*d",
+    "relu(a*b)*c+a*d",       "d-exp(a*b)*exp(a*b)", "tanh(a*b+c*d)",   "(a-b)*(c-d)+(a+b)*(c+d)*a",
+    "(a*b+c)*d+a",           "gelu(a-b)*c+d",       "relu(a+b)+c+d",   "a-b+c+d",
+    "d+exp(silu(a)*b)*(c+a)"};
+
+/* Where there is nothing to add or to multiply by, a step changes nothing: not the sign of a zero either. */
+static void test_zeros(void)
+{
+    const char *const same[] = {"a*1", "a+b", "relu(a)", "a*1*1", "gelu(a)", "silu(a)*1", "a-(-b)"};
+    for (int k = 0; k < 4; k++) {
+        wk_dtype dtype = k % 2 ? WK_BF16 : WK_F32;
+        const wk_tensor *in[] = {wk_fill(wk_cpu(), dtype, SHAPE(70), k < 2 ? -0.0 : 0.0),
+                                 wk_fill(wk_cpu(), dtype, SHAPE(70), k < 2 ? -0.0 : 0.0)};
+        for (size_t j = 0; j < sizeof same / sizeof *same; j++) {
+            wk_expr *e = wk_expr_compile(same[j]);
+            double *got = elements(wk_expr_run(e, in, wk_expr_inputs(e)));
+            test_check(got[0] == 0 && got[69] == 0 && !signbit(got[69]) == (k >= 2), __FILE__, __LINE__,
+                       "%s of %s0", same[j], k < 2 ? "-" : "");
+            free(got);
+            wk_expr_drop(e);
+        }
+    }
+}
 
 /* n numbers from -2 to 2 that begin anew after PERIOD, as f64 and then as dtype. */
 static wk_tensor *periodic(wk_dtype dtype, int64_t n, int seed)
@@ -182,6 +203,7 @@ int main(void)
     test_unary();
     test_binary();
     test_places();
+    test_zeros();
     wk_scope_end();
     for (int i = 0; i < 2; i++) {
         wk_scope_begin();

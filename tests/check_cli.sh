@@ -6,7 +6,7 @@ PATH=$(dirname "$1"):$PATH
 . "$(dirname "$0")/counting.sh"
 cd "$folder" || exit 1
 
-wick check --device cpu --op conv2d --op softmax --op gru --op layer_norm --op matmul --tolerance 0 \
+wick check --device cpu --op conv2d --op softmax --op rnn --op layer_norm --op matmul --tolerance 0 \
     --save 'a folder' >out
 check 'failures: exit status 1' test $? -eq 1
 sed -n 's/^ *again: *//p' out >commands
@@ -36,6 +36,12 @@ check 'no failures: no files' test -z "$(ls none)"
 wick check --op softmax --save no/such/folder 2>err
 check 'a folder that cannot be: exit status 1' test $? -eq 1
 check 'a folder that cannot be: says so' grep -q 'check: --save: no/such/folder' err
+wick check --op softmax --op nosuch 2>err >out
+check 'one wrong name of two: exit status 2' test $? -eq 2
+check 'one wrong name of two: named' grep -q "check: --op: no op 'nosuch'" err
+wick check --device cpu --op softmax --impl nosuch 2>err >out
+check 'no such implementation: exit status 1' test $? -eq 1
+check 'no such implementation: named' grep -q "check: --impl: no implementation 'nosuch' of these ops on cpu" err
 wick check --op softmax --tolerance -1 2>err
 check 'a wrong tolerance: exit status 2' test $? -eq 2
 

@@ -402,6 +402,15 @@ static void test_hooks(void)
     wk_scope_end();
 }
 
+static void test_precision_setting(void)
+{
+    setenv("WICK_PRECISION", "fast", 1);
+    CHECK_EQ(wk_matmul_precision(), WK_PRECISION_FAST);
+    wk_set_matmul_precision(WK_PRECISION_EXACT);
+    CHECK_EQ(wk_matmul_precision(), WK_PRECISION_EXACT);
+    unsetenv("WICK_PRECISION");
+}
+
 static void test_determinism_setting(void)
 {
     setenv("WICK_DETERMINISTIC", "0", 1);
@@ -415,6 +424,7 @@ int main(void)
 {
     CHECK_STR(wk_last_impl(), "");
     test_determinism_setting(); /* first: the environment is asked once */
+    test_precision_setting();
     cpu = wk_device_open("cpu");
     test_deep_scopes(); /* first: it grows the thread's scope arrays, which stay */
     long live = wk_alloc_live();

@@ -1,8 +1,11 @@
 /* miopen.c: one convolution, right whatever happens to MIOpen, and other ops whose calls of it fail; see miopen.sh.
- * usage: test_miopen DEVICE IMPL [limit BYTES | forced], test_miopen DEVICE fails OP
+ * usage: test_miopen DEVICE IMPL [limit BYTES | forced | search], test_miopen DEVICE fails OP, test_miopen DEVICE wrong or later
  * IMPL is the implementation that has to run it, or any. With a limit the device has no more memory than the tensors need and so
  * many bytes. With `forced` IMPL is forced and has to fail, with a message that names MIOpen.
- * `fails` runs the samples of an op: by MIOpen none of them may succeed, without it all have to. */
+ * With `search` the fastest way is searched for, which fills MIOpen's find database.
+ * `fails` runs the samples of an op: by MIOpen none of them may succeed, without it all have to.
+ * `later` forces MIOpen: the first call succeeds, the others fail.
+ * `wrong` runs the convolution under watch (WICK_VERIFY=1), has to find MIOpen's result off, and prints what is said then. */
 #include <stdlib.h>
 #include "check/check.h"
 #include "test.h"
@@ -73,6 +76,25 @@ static int fail_op(wk_device *d, const char *name)
     return test_end();
 }
 
+static int find_wrong(const wk_tensor *x, const wk_tensor *w)
+{
+    CHECK(!wk_conv2d(x, w, NULL, WK_CONV(.padding = {1, 1})));
+    CHECK(strstr(wk_error(), "verify: miopen gives y[") != NULL);
+    puts(wk_error());
+    return test_failed ? 1 : 0;
+}
+
+static int fail_later(const wk_tensor *x, const wk_tensor *w)
+{
+    wk_force_impl("miopen");
+    CHECK(is_right(wk_conv2d(x, w, NULL, WK_CONV(.padding = {1, 1}))));
+    for (int round = 0; round < 2; round++) {
+        CHECK(!wk_conv2d(x, w, NULL, WK_CONV(.padding = {1, 1})) && strstr(wk_error(), "MIOpen: "));
+        wk_error_clear();
+    }
+    return test_end();
+}
+
 int main(int argc, char **argv)
 {
     wk_device *d = argc > 2 ? wk_device_open(argv[1]) : NULL;
@@ -84,6 +106,12 @@ int main(int argc, char **argv)
     wk_scope_begin();
     wk_tensor *x = wk_fill(d, WK_F32, 4, (int64_t[]){N, C, SIZE, SIZE}, 1);
     wk_tensor *w = wk_fill(d, WK_F32, 4, (int64_t[]){K, C, 3, 3}, 1);
+    if (strcmp(argv[2], "wrong") == 0)
+        return find_wrong(x, w);
+    if (strcmp(argv[2], "later") == 0)
+        return fail_later(x, w);
+    if (argc > 3 && strcmp(argv[3], "search") == 0)
+        CHECK(wk_tune(WK_TUNE(.seconds = 0.01, .again = 1)) == WK_OK);
     if (argc > 4)
         limit_memory(d, strtoull(argv[4], NULL, 10));
     for (int round = 0; round < 3; round++) { /* what failed once stays away */

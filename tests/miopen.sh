@@ -27,9 +27,16 @@ check() {
     fi
 }
 
+check 'reasons' sh -c "./wick ops sdpa --device rocm:0 | grep 'f32 .*miopen: .*one shape (it takes others)'"
 check 'an empty cache' tests/test_miopen rocm:0 miopen
 [ -n "$(ls "$folder/cache/miopen")" ] || { echo "MIOpen's files are not in the cache"; failed=$((failed + 1)); }
 check 'a full cache' tests/test_miopen rocm:0 miopen
+check 'a search' tests/test_miopen rocm:0 any search
+rm -f "$folder/cache/tune.txt"
+found=$(find "$folder/cache/miopen" -name '*.ufdb.txt')
+[ -n "$found" ] || { echo "the search has left no find database"; failed=$((failed + 1)); }
+sed -i 's/[0-9]/x/3; s/:/=/2' $found
+check 'a find database with wrong words' tests/test_miopen rocm:0 miopen
 find "$folder/cache/miopen" -type f | while read -r file; do head -c 3000 /dev/urandom >"$file"; done
 check 'a damaged cache' tests/test_miopen rocm:0 miopen
 find "$folder/cache/miopen" -type f | while read -r file; do head -c 100 "$file" >"$file.cut" && mv "$file.cut" "$file"; done
@@ -54,6 +61,22 @@ for call in miopenCreateWithStream=7 miopenCreateTensorDescriptor=4 miopenSetTen
     check "$call" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 kernel
     check "$call, forced" env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=$call tests/test_miopen rocm:0 miopen forced
 done
+check 'a call that fails later' env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=miopenConvolutionForwardImmediate=7@2 tests/test_miopen rocm:0 any
+check 'a call that fails later, forced' env WICK_MIOPEN_LIBRARY="$shim" WICK_TEST_FAIL=miopenConvolutionForwardImmediate=7@2 \
+    tests/test_miopen rocm:0 later
+# A library that says all is well and has done nothing: WICK_VERIFY=1 finds it, the line it gives repeats the call, and a line in deny.txt
+# passes MIOpen over.
+wrong="env WICK_MIOPEN_LIBRARY=$shim WICK_TEST_FAIL=miopenConvolutionForwardImmediate=0"
+said=$("$run" env WICK_CACHE="$inside/cache" WICK_VERIFY=1 $wrong tests/test_miopen rocm:0 wrong 2>&1)
+again=$(echo "$said" | sed -n 's/.*; again: wick \(op .*\); to pass .*/\1/p')
+deny=$(echo "$said" | sed -n 's/.*wk_deny("\([^"]*\)").*/\1/p')
+[ -n "$again" ] && [ -n "$deny" ] || { echo "a wrong result: $said"; failed=$((failed + 1)); }
+check 'a wrong result, again' sh -c "WICK_VERIFY=1 $wrong ./wick $again 2>&1 | grep 'verify: miopen gives y'"
+check 'a wrong result, unseen' sh -c "$wrong ./wick $again && echo"
+check 'a right result, watched' sh -c "WICK_VERIFY=1 ./wick $again && echo"
+echo "$deny" >"$folder/cache/deny.txt"
+check 'a denied library' env WICK_VERIFY=1 $wrong tests/test_miopen rocm:0 kernel
+rm "$folder/cache/deny.txt"
 # An op that wick's kernel takes first: forced, it fails; else all is as if MIOpen were not there.
 while read -r op calls; do
     for call in $calls; do

@@ -56,10 +56,23 @@ run 0 '' add ab y
 holds f4 4 5
 run 0 '' max x y dims=1 outputs=all
 check 'optional outputs' grep -q '"indices":{"dtype":"U32"' y
+run 0 '' max x y dims=1 outputs=y,indices
+check 'an output by its name' grep -q '"indices":{"dtype":"U32"' y
+run 0 '' max x y dims=1 outputs=none
+check 'no optional outputs' sh -c '! grep -q indices y'
 rm -f y
 run 0 '' max x y dims=1
 check 'no optional outputs' sh -c '! grep -q indices y'
 rm -f y
+file plane '{"x":{"dtype":"F32","shape":[1,2,2],"data_offsets":[0,16]}}' "$f1$f4$f3$f2"
+run 0 '' max_pool2d plane y kernel_size=2 # its indices are no optional ones
+check 'indices of max pooling' grep -q '"indices":{"dtype":"U32"' y
+rm -f y
+run 0 '' avg_pool2d plane y kernel_size=2 stride=kernel_size # a default may be given by its word
+holds f4 2.5
+file plane4 '{"x":{"dtype":"F32","shape":[1,1,2,2],"data_offsets":[0,16]}}' "$f1$f4$f3$f2"
+run 0 '' upsample_nearest2d plane4 y size=1 scale=by_size
+holds f4 1
 
 # Views: the transpose by strides, a column by an offset, one outside the data.
 one='\1\0\0\0\0\0\0\0' two='\2\0\0\0\0\0\0\0'
@@ -87,7 +100,10 @@ run 1 'nosuch: no such op' nosuch x y
 run 1 'sum: dims: expected' sum x y dims=7
 run 1 'sum: dims: expected' sum x y dims=a
 run 1 'sum: speed: no such parameter' sum x y speed=9
+run 1 'sum: dim: expected once' sum x y dims=0 dim=1
+run 1 'avg_pool2d: stride: expected' avg_pool2d plane y kernel_size=2 stride=kernel
 run 1 'sum: outputs: expected all' sum x y outputs=some
+run 1 'max: outputs: expected all' max x y dims=1 outputs=indices,
 run 1 'sum: x: expected a tensor' sum - y
 run 1 'sum: x: expected a tensor' sum empty y
 run 1 'add: x: no such input, expected a, b' add x y
@@ -115,12 +131,15 @@ file hole '{"t0":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"t2":{"dtype":
 run 1 'cat: t2: no such input, expected t1' cat hole y dim=0
 run 0 '' fill - y shape=2 dtype=f32 value=3
 holds f4 3 3
+run 1 'fill: shape: .*less than 2^60 elements' fill - y shape=99999999999,99999999999 dtype=f32 value=1
 run 1 'rnn: weight_ih_l0: expected a tensor' rnn x y hidden=2
 
 # Wrong usage.
 run 2 'expected NAME IN OUT' sum x
 run 2 'expected NAME IN OUT' sum x y z
 run 2 'no option' sum x y --nothing
+run 2 'a?b' sum x y 'a
+b'
 run 2 'expected a value' sum x y --device
 run 2 'threads: expected' sum x y --threads many
 run 2 'goes without' --batch lines sum
@@ -141,13 +160,17 @@ check 'options for the whole batch' grep -q -e '-:1: sum: nosuch: ' err
 run 1 'No such file' --batch nothere
 
 # The other commands and the help.
-for command in info ops op check bench; do
+for command in info ops op check bench kernels; do
     check "wick $command --help" sh -c "'$wick' $command --help | grep -q '^usage: wick $command'"
+    check "wick $command --help: examples" sh -c "'$wick' $command --help | grep -q '^Examples:'"
 done
+run 0 '' max x y dims=1 outputs=all --impl "$("$wick" op --help | sed -n 's/.*wick op max .*--impl //p')" # the help's example
+rm -f y
 check 'wick --help' sh -c "'$wick' --help | grep -q 'usage: wick COMMAND'"
 check 'wick --version' sh -c "'$wick' --version | grep -q '^wick [0-9]'"
 check 'wick ops' sh -c "'$wick' ops | grep -q '^softmax '"
 check 'wick ops NAME' sh -c "'$wick' ops softmax | grep -q 'accurate|fast|log, default accurate'"
+check 'wick ops: a default by its word' sh -c "'$wick' ops max_pool2d | grep -q 'stride  *ints, default kernel_size$'"
 check 'wick ops --names' sh -c "'$wick' ops --names | grep -qx softmax"
 check 'wick ops --json' sh -c "'$wick' ops --json | grep -q '\"name\":\"softmax\"'"
 check 'wick info' sh -c "'$wick' info | grep -q '^  cpu '"

@@ -104,6 +104,38 @@ static void check_sample(const wk_op *op, const char *sample, wk_dtype dtype, wk
     wk_scope_end();
 }
 
+/* The outputs that a call asked for, and no others: an implementation may refuse one of them. */
+static void check_outputs(const char *name, const char *sample, unsigned want, const char *expected)
+{
+    static wk_sample s;
+    wk_text text = {0};
+    const wk_op *op = wk_op_find(name);
+    wk_scope_begin();
+    if (CHECK(op && wk_sample_make(op, sample, WK_F32, WK_LAYOUT_PACKED, 1, wk_cpu(), &s) == WK_OK)) {
+        s.call.want = want;
+        s.call.device = wk_cpu();
+        wk_replay_command(&text, &s.call, "in", "out", "");
+        const char *got = text.data ? strstr(text.data, " outputs=") : NULL;
+        test_check(got ? strncmp(got, expected, strlen(expected)) == 0 : !*expected, name, 0, "%s: '%s'",
+                   expected, text.data ? text.data : "");
+    }
+    wk_text_free(&text);
+    wk_scope_end();
+}
+
+static void test_outputs(void)
+{
+    const char *layer = "x=T[2,1,3] weight_ih_l0=T[8,3] weight_hh_l0=T[8,2] bias_ih_l0=T[8] bias_hh_l0=T[8] "
+                        "hidden=2 training=1";
+    check_outputs("add", "a=T[2] b=T[2]", 0, "");
+    check_outputs("max", "x=T[2,3] dims=1", 0, "");
+    check_outputs("max", "x=T[2,3] dims=1", 2, " outputs=all --device");
+    check_outputs("rnn", layer, 1 + 2, "");
+    check_outputs("rnn", layer, 1 + 2 + 4, " outputs=y,hn,cn --device");
+    check_outputs("rnn", layer, 15, " outputs=all --device");
+    check_outputs("rnn", layer, 0, " outputs=none --device");
+}
+
 int main(void)
 {
     int fd = mkstemp(path);
@@ -119,6 +151,7 @@ int main(void)
                 check_sample(op, *sample, dtype, (wk_layout)layout);
         }
     }
+    test_outputs();
     unlink(path);
     return test_end();
 }

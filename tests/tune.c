@@ -132,6 +132,21 @@ static bool find_many(wk_device *d)
     return true;
 }
 
+/* A choice is for the settings it was found with. */
+static bool find_by_settings(wk_device *d)
+{
+    bool found_before = found(d, 1) == 10;
+    wk_set_matmul_precision(WK_PRECISION_FAST);
+    bool fast = found(d, 1) != 0;
+    keep(d, 1, 17);
+    bool kept = found(d, 1) == 17;
+    wk_set_matmul_precision(WK_PRECISION_EXACT);
+    wk_set_deterministic(0);
+    bool any_order = found(d, 1) != 0;
+    wk_set_deterministic(1);
+    return found_before && !fast && kept && !any_order && found(d, 1) == 10;
+}
+
 /* dispatch: the choice runs, with its variant; when it cannot, the usual order does. */
 static bool dispatch(wk_device *d)
 {
@@ -173,6 +188,7 @@ static void test_file(void)
 {
     CHECK(elsewhere(keep_three));
     CHECK(elsewhere(find_three));
+    CHECK(elsewhere(find_by_settings));
     damage();
     CHECK(elsewhere(find_some));
     CHECK(unlink(path) == 0);

@@ -67,6 +67,35 @@ static void test_wrong_result(const char *cache)
     wk_set_verify(1);
 }
 
+/* What the user lets a library round is not off. */
+static void test_fast(void)
+{
+    off_by = 0.005f;
+    CHECK(wk_add(numbers(), numbers()) == NULL);
+    wk_error_clear();
+    wk_set_matmul_precision(WK_PRECISION_FAST);
+    CHECK(wk_add(numbers(), numbers()) != NULL);
+    wk_set_matmul_precision(WK_PRECISION_EXACT);
+    off_by = 1;
+}
+
+/* Where the inputs cannot be kept the message says so. */
+static void test_unsaved(const char *cache)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/verify/add.miopen.f32.in.safetensors", cache);
+    CHECK(unlink(path) == 0);
+    *strrchr(path, '/') = 0;
+    CHECK(rmdir(path) == 0);
+    FILE *f = fopen(path, "w"); /* in the folder's place */
+    CHECK(f && fclose(f) == 0);
+    CHECK(wk_add(numbers(), numbers()) == NULL);
+    CHECK(strstr(wk_error(), "wick's own kernel 6") &&
+          strstr(wk_error(), "inputs, which could not be saved"));
+    wk_error_clear();
+    CHECK(unlink(path) == 0);
+}
+
 static wk_status add_into(wk_tensor *x)
 {
     wk_call c = {.op = wk_op_find("add"), .in = {x, numbers()}, .out = {x}};
@@ -128,7 +157,8 @@ static void write_list(const char *cache)
     char path[300];
     snprintf(path, sizeof path, "%s/deny.txt", cache);
     FILE *f = fopen(path, "w");
-    fputs("# passed over here\nsub simd\nmul miopen bf16 gfx942 3.4.0\n\n  \nadd miopen i64\n", f);
+    fputs("# passed over here\nsub simd\nmul miopen bf16 gfx942 3.4.0\n\n  \nadd miopen i64",
+          f); /* no end of the line */
     fclose(f);
 }
 
@@ -163,6 +193,8 @@ int main(void)
     test_file(cache);
     test_right_result();
     test_wrong_result(cache);
+    test_fast();
+    test_unsaved(cache);
     test_in_place();
     test_failing_library();
     test_deny();

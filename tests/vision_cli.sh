@@ -65,6 +65,9 @@ fails 2 'expected --text' bert "$models/bert"
 fails 1 "minilm or base, got 'huge'" bert --random huge
 fails 2 'expected cnn or ctc' train gan
 fails 2 '--lr: expected a number above 0' train cnn --lr fast
+fails 2 '--lr: expected a number above 0' train cnn --lr 0.1x
+fails 2 '--dtype: training is in f32' train cnn --dtype f16
+check 'train offers no dtype' sh -c "! '$wick' run train --help | grep -q -e --dtype"
 fails 1 'no/such/place.svg' train cnn --steps 10 --svg "$folder/no/such/place.svg"
 
 # ---- files that are not what they have to be ----

@@ -2,7 +2,8 @@
  *
  * Threads: distinct threads may use distinct tensors, and the same tensor read-only, at the same time.
  * Errors: a call that fails returns NULL (or a status) and records the reason for the calling thread; see
- * wk_error. The library never prints, exits or aborts. */
+ * wk_error. The library never prints, exits or aborts.
+ * A program that loads it by dlopen may close and open it at will; it stays in memory, as its threads do. */
 #ifndef WICK_CORE_H
 #define WICK_CORE_H
 

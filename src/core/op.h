@@ -35,10 +35,12 @@ enum {
     WK_OPTIONAL = 1, /* input: may be NULL; output: an extra one, made when asked for */
     WK_STAT = 2,     /* f32 for f32, f16 and bf16 data, f64 for f64 */
     WK_ANY = 4,      /* any dtype: infer looks */
-    WK_SKIP = 16,    /* output: a C caller may leave it out (a gradient that nobody needs) */
-    WK_OPAQUE = 32,  /* output: bytes for another op, in the implementation's own order */
-    WK_TAIL = 8,     /* the last input slot: any number of tensors, named by op->tail_name */
-    WK_UPDATE = 32,  /* input: the op changes a part of it; of all inputs only this one may be the output */
+    /* Output: a C caller may leave it out (a gradient that nobody needs). With WK_OPTIONAL: `wick op` makes it always,
+     * benchmarks do not, checks do both. */
+    WK_SKIP = 16,
+    WK_OPAQUE = 32, /* output: bytes for another op, in the implementation's own order */
+    WK_TAIL = 8,    /* the last input slot: any number of tensors, named by op->tail_name */
+    WK_UPDATE = 32, /* input: the op changes a part of it; of all inputs only this one may be the output */
 };
 
 /* The dtype of a slot: the call's (dtypes = 0, no flag), one of a set, or by flag. */
@@ -63,6 +65,8 @@ typedef enum {
     WK_P_TEXT,   /* char[count] */
 } wk_param_type;
 
+#define WK_ABSENT INT64_MIN
+
 typedef struct {
     int64_t n, v[WK_MAX_RANK];
 } wk_list;
@@ -75,10 +79,12 @@ typedef struct {
 typedef struct {
     const char *name;
     wk_param_type type;
-    size_t offset;        /* in the parameter struct */
-    const char *fallback; /* what an absent one means, as text; NULL: it must be given */
-    const char *choices;  /* of an enum */
-    int count;            /* of INTS, FLOATS and TEXT */
+    size_t offset; /* in the parameter struct */
+    /* What an absent one means, as text; NULL: it must be given. Where the call's other arguments say it, a word for
+     * people ("kernel_size"): the field's numbers are then WK_ABSENT, or NaN. */
+    const char *fallback;
+    const char *choices; /* of an enum */
+    int count;           /* of INTS, FLOATS and TEXT */
 } wk_param;
 
 /* ---- The record of an op ---- */

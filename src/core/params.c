@@ -1,6 +1,7 @@
 /* params.c: parameters by name: defaults, text, public options. */
 #include <errno.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,12 +166,22 @@ static const char *expected(const wk_param *p, char *buf, size_t room)
 
 /* ---- by name ---- */
 
+/* The fallback of a parameter, which may be a word. */
+static void read_default(const wk_param *p, char *field)
+{
+    if (read_param(p, field, p->fallback))
+        return;
+    bool floats = p->type == WK_P_FLOAT || p->type == WK_P_FLOATS;
+    for (size_t at = 0; at < wk_param_bytes(p); at += 8)
+        memcpy(field + at, floats ? (const void *)&(double){NAN} : &(int64_t){WK_ABSENT}, 8);
+}
+
 void wk_params_defaults(const wk_op *op, void *params)
 {
     memset(params, 0, WK_PARAMS_BYTES);
     for (const wk_param *p = op->params; p->name && p < op->params + WK_MAX_PARAMS; p++) {
         if (p->fallback)
-            read_param(p, (char *)params + p->offset, p->fallback);
+            read_default(p, (char *)params + p->offset);
     }
 }
 
@@ -188,7 +199,9 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
         if (!same_name(p->name, name))
             continue;
         char buf[120];
-        if (!read_param(p, (char *)params + p->offset, text))
+        if (p->fallback && strcmp(text, p->fallback) == 0)
+            read_default(p, (char *)params + p->offset);
+        else if (!read_param(p, (char *)params + p->offset, text))
             return wk_fail(WK_ERR_PARAM, "%s: %s: expected %s, got '%.60s'", op->name, name,
                            expected(p, buf, sizeof buf), text);
         *seen |= 1u << i;

@@ -14,7 +14,7 @@
 
 #define DIRECT(name, formula) \
     static inline wk_lanes name##_lanes(wk_lanes a, wk_lanes b) { return formula; } \
-    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of)
+    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of, 1)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)

@@ -33,13 +33,14 @@ static void find_formulas(void)
     }
 }
 
-/* A node's step, and the nodes it takes. */
+/* Numbers for the places of a step, which are otherwise nodes. The first two change nothing. */
+enum { ONE = -1, NOTHING = -2 /* -0: a sum with 0 would make 0 of it */, MINUS_ONE = -3, NUMBERS = 3 };
+
+/* A node's step, and what is in its places. */
 typedef struct {
     step_fn *fn; /* NULL: the node is done by its formula */
-    int n_in;
-    uint8_t in[3];
+    int16_t in[STEP_PLACES];
     bool joined; /* done by the step of the node that takes it, and has no values of its own */
-    bool took;   /* such a one */
 } node_step;
 
 typedef struct {
@@ -56,6 +57,7 @@ typedef struct {
     bool stream;
     int64_t slot; /* elements to prefetch for every step */
     node_step step[WK_EXPR_NODES];
+    float numbers[NUMBERS][PAIR / 2]; /* by -1 - number */
     bool packed[WK_EXPR_INPUTS];
     bool lanes; /* by steps on elements as they are, where an op has one */
 } plan;
@@ -161,6 +163,25 @@ static void prepare(const plan *p, int64_t begin, int64_t n, char *scratch, oper
     }
 }
 
+/* Runs a step; every place is a node, or one of the numbers. */
+static void run_step(const plan *p, const node_step *step, const operand *values, operand y, int64_t n,
+                     bool stream)
+{
+    reader r[STEP_PLACES];
+    for (int k = 0; k < STEP_PLACES; k++) {
+        int from = step->in[k];
+        r[k] = from < 0 ? reader_of_number(p->numbers[-1 - from]) : reader_of(&values[from]);
+    }
+    step->fn(&y, r, n, stream);
+}
+
+/* The same values as bf16, or as f32. */
+static void convert(const plan *p, operand from, operand to, int64_t n, bool stream)
+{
+    const node_step same = {same_step, {0, ONE, NOTHING, ONE, NOTHING}, false};
+    run_step(p, &same, &from, to, n, stream);
+}
+
 /* A node's values by its formula, in its room or in `to`. */
 static operand run_formula(const plan *p, int i, int64_t n, char *scratch, operand *values, operand to,
                            bool stream)
@@ -171,7 +192,7 @@ static operand run_formula(const plan *p, int i, int64_t n, char *scratch, opera
         operand *x = &values[node->in[k]];
         if (WK_WORDS_STREAM && x->bf16 && k < wk_expr_ops[node->op].tensors) {
             operand wide = {room_of(p, node->in[k], scratch), false};
-            same_step(&wide, (const operand[3]){*x}, n, false);
+            convert(p, *x, wide, n, false);
             *x = wide;
         }
         in[k] = x->at;
@@ -211,10 +232,7 @@ static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, oper
             values[i] = run_formula(p, i, filled, scratch, values, y, i == last && stream);
             continue;
         }
-        operand in[3] = {{NULL, false}, {NULL, false}, {NULL, false}};
-        for (int k = 0; k < step->n_in; k++)
-            in[k] = values[step->in[k]];
-        step->fn(&y, in, filled, i == last && stream);
+        run_step(p, step, values, y, filled, i == last && stream);
         values[i] = y;
     }
     prefetch(p, next, end - next);
@@ -240,7 +258,7 @@ static void run_band(void *ctx, int64_t begin, int64_t end, void *scratch)
         operand to = {straight ? out : room_of(p, last, scratch), p->lanes && p->out->dtype == WK_BF16};
         operand y = compute(p, at, n, scratch, values, to, straight && p->stream);
         if (WK_WORDS_STREAM && y.bf16 != to.bf16) {
-            same_step(&to, (const operand[3]){y}, whole_pairs(n), straight && p->stream);
+            convert(p, y, to, whole_pairs(n), straight && p->stream);
             y = to;
         }
         if (y.at != out && as_is)
@@ -263,22 +281,54 @@ static bool takes_lanes(const plan *p)
     return takes;
 }
 
-/* A sum takes a sum or a product into its step, and a product a function of one operand, where nothing else takes it. */
+/* The place of a step that its result's sum or product with something else can take, or the function of it; none: -1.
+ * What has been put behind the function stays behind it. */
+static int free_place(const node_step *s, int op)
+{
+    bool no_product = s->in[STEP_D] == ONE, no_sum = s->in[STEP_E] == NOTHING;
+    if (op == WK_EXPR_add)
+        return no_sum ? STEP_E : -1;
+    if (op == WK_EXPR_mul)
+        return no_product && no_sum ? STEP_D : -1;
+    return op != WK_EXPR_sub && s->fn == same_step && no_product && no_sum ? STEP_A : -1;
+}
+
+/* Lets a node's step go on from that of a node it takes, where nothing else takes that. */
 static void join(plan *p, int i, const uint8_t *uses)
 {
     const wk_expr_node *node = &p->e->nodes[i];
-    for (int k = 0; k < 2; k++) {
-        int from = node->in[k], other = node->in[1 - k];
-        node_step *s = &p->step[from];
-        if (!s->fn || s->took || uses[from] > 1)
+    for (int k = 0; k < wk_expr_ops[node->op].tensors; k++) {
+        node_step *s = &p->step[node->in[k]];
+        int place = s->fn && uses[node->in[k]] == 1 ? free_place(s, node->op) : -1;
+        if (place < 0)
             continue;
-        if (node->op == (wk_expr_ops[p->e->nodes[from].op].tensors == 1 ? WK_EXPR_mul : WK_EXPR_add)) {
-            p->step[i] = *s;
-            p->step[i].in[p->step[i].n_in++] = (uint8_t)other;
-            p->step[i].took = s->joined = true;
-            return;
-        }
+        step_fn *fn = p->step[i].fn;
+        p->step[i] = *s;
+        s->joined = true;
+        if (place == STEP_A) /* the function of what s has made */
+            p->step[i].fn = fn;
+        else if (place == STEP_E && s->in[STEP_C] == NOTHING && s->fn == same_step && s->in[STEP_D] == ONE)
+            p->step[i].in[STEP_C] = node->in[1 - k]; /* the other places are left for what comes */
+        else
+            p->step[i].in[place] = node->in[1 - k];
+        return;
     }
+}
+
+/* A step of its own. */
+static node_step lone_step(const wk_expr_node *node, bool bf16)
+{
+    node_step s = {step_of(node->op, bf16), {node->in[0], ONE, NOTHING, ONE, NOTHING}, false};
+    if (node->op == WK_EXPR_mul)
+        s.in[STEP_B] = node->in[1];
+    if (node->op == WK_EXPR_add)
+        s.in[STEP_C] = node->in[1];
+    if (node->op == WK_EXPR_sub) {
+        s.in[STEP_A] = node->in[1];
+        s.in[STEP_B] = MINUS_ONE;
+        s.in[STEP_C] = node->in[0];
+    }
+    return s;
 }
 
 static void plan_steps(plan *p)
@@ -295,11 +345,14 @@ static void plan_steps(plan *p)
         const wk_expr_node *node = &e->nodes[i];
         if (node->op >= WK_EXPR_OPS)
             continue;
-        p->step[i] = (node_step){.fn = step_of(node->op, p->out->dtype == WK_BF16),
-                                 .n_in = wk_expr_ops[node->op].tensors,
-                                 .in = {node->in[0], node->in[1]}};
-        if (wk_expr_ops[node->op].tensors == 2)
+        p->step[i] = lone_step(node, p->out->dtype == WK_BF16);
+        if (p->step[i].fn)
             join(p, i, uses);
+    }
+    for (int i = 0; i < PAIR / 2; i++) {
+        p->numbers[-1 - ONE][i] = 1.0f;
+        p->numbers[-1 - NOTHING][i] = -0.0f;
+        p->numbers[-1 - MINUS_ONE][i] = -1.0f;
     }
     for (int i = 0; i < e->n_nodes; i++)
         steps += p->step[i].fn && !p->step[i].joined;

@@ -45,6 +45,8 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
 }
 static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
+static inline wk_words wk_words_all(uint32_t bits) { return _mm512_set1_epi32((int)bits); }
+static inline wk_words wk_words_left(wk_words w, wk_words by) { return _mm512_sllv_epi32(w, by); }
 static inline wk_lanes wk_words_low(wk_words w) { return _mm512_castsi512_ps(_mm512_slli_epi32(w, 16)); }
 static inline wk_lanes wk_words_high(wk_words w)
 {
@@ -92,6 +94,8 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
 }
 static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
+static inline wk_words wk_words_all(uint32_t bits) { return bits; }
+static inline wk_words wk_words_left(wk_words w, wk_words by) { return w << by; }
 static inline wk_lanes wk_words_low(wk_words w) { return wk_bits_float(w << 16); }
 static inline wk_lanes wk_words_high(wk_words w) { return wk_bits_float(w & 0xFFFF0000); }
 static inline wk_words wk_words_of(wk_lanes low, wk_lanes high) { return wk_bf16_pair(low, high); }
@@ -173,16 +177,23 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 
 /* ---- Loops over packed bf16 and f32 ---- */
 
-/* A wk_lanes_fn, from a function of words. The last few, less than words, go through words of zeros: an element's result
- * does not depend on its place. */
-#define WK_LANES_LOOP(name, type, inputs, apply) \
+/* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations
+ * wait for each other, and one vector's leave gaps for the other's. The last few elements, less than words, go through words of zeros: an element's
+ * result does not depend on its place. */
+#define WK_LANES_LOOP(name, type, inputs, apply, vectors) \
     static void name(void *out, const void *const *in, int64_t n, bool stream) \
     { \
         enum { STEP = sizeof(wk_words) / sizeof(type) }; \
         const type *as = in[0], *bs = in[(inputs)-1]; \
         type *ys = out, last[2][STEP] = {{0}}; \
-        int64_t whole = n - n % STEP; \
-        WK_INDEPENDENT for (int64_t i = 0; i < whole; i += STEP) \
+        int64_t whole = n - n % STEP, i = 0; \
+        for (; WK_WORDS_STREAM && (vectors) == 2 && i + STEP < whole; i += 2 * STEP) { \
+            wk_words a = wk_words_load(as + i), next = wk_words_load(as + i + STEP); \
+            a = apply(a, wk_words_load(bs + i)), next = apply(next, wk_words_load(bs + i + STEP)); \
+            wk_words_store(ys + i, a, stream); \
+            wk_words_store(ys + i + STEP, next, stream); \
+        } \
+        WK_INDEPENDENT for (; i < whole; i += STEP) \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
         if (whole == n) \
             return; \
@@ -193,37 +204,37 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         memcpy(ys + whole, last[0], rest); \
     }
 
-/* From a function of one, or of two lanes; round is wk_words_of or wk_words_near. */
-#define WK_LANES_UNARY(name, function, round) \
+/* From a function of one, or of two lanes; round is wk_words_of or wk_words_near, vectors how many go together, 1 or 2. */
+#define WK_LANES_UNARY(name, function, round, vectors) \
     static inline wk_words name##_words(wk_words a, wk_words unused) \
     { \
         (void)unused; \
         return round(function(wk_words_low(a)), function(wk_words_high(a))); \
     } \
-    WK_LANES_LOOP(name, uint16_t, 1, name##_words)
+    WK_LANES_LOOP(name, uint16_t, 1, name##_words, vectors)
 
-#define WK_LANES_BINARY(name, function, round) \
+#define WK_LANES_BINARY(name, function, round, vectors) \
     static inline wk_words name##_words(wk_words a, wk_words b) \
     { \
         return round(function(wk_words_low(a), wk_words_low(b)), \
                      function(wk_words_high(a), wk_words_high(b))); \
     } \
-    WK_LANES_LOOP(name, uint16_t, 2, name##_words)
+    WK_LANES_LOOP(name, uint16_t, 2, name##_words, vectors)
 
 /* The same on f32. */
-#define WK_LANES_UNARY_F32(name, function) \
+#define WK_LANES_UNARY_F32(name, function, vectors) \
     static inline wk_words name##_words(wk_words a, wk_words unused) \
     { \
         (void)unused; \
         return wk_words_bits(function(wk_words_lanes(a))); \
     } \
-    WK_LANES_LOOP(name, float, 1, name##_words)
+    WK_LANES_LOOP(name, float, 1, name##_words, vectors)
 
-#define WK_LANES_BINARY_F32(name, function) \
+#define WK_LANES_BINARY_F32(name, function, vectors) \
     static inline wk_words name##_words(wk_words a, wk_words b) \
     { \
         return wk_words_bits(function(wk_words_lanes(a), wk_words_lanes(b))); \
     } \
-    WK_LANES_LOOP(name, float, 2, name##_words)
+    WK_LANES_LOOP(name, float, 2, name##_words, vectors)
 
 #endif

@@ -5,8 +5,9 @@
  * theirs. Lengths are fetched to the host, where it wants them: calls that are short beside the waiting are wick's too.
  *
  * With f16 and bf16 cuDNN would round gates and states at every step. They are computed in f32, on the tensor cores: tf32
- * holds every f16 and bf16, so that only the states lose bits, and only as factors; too many for gradients of f16. Where
- * fast products are allowed they are left to cuDNN as they are. */
+ * holds every f16 and bf16, so that only the states lose bits, and only as factors; too many for gradients of f16. cuDNN may
+ * turn what was f16 into f16 again for the products, which have the same digits and run twice as fast, where a step's
+ * result is a factor and nothing else (a GRU carries it on). Where fast products are allowed they are left to cuDNN as they are. */
 #include "core/memory.h"
 #include "cudnn_plan.h"
 #include "gpu/families.h"
@@ -77,6 +78,17 @@ static void destroy(wk_cudnn_plan *p)
 
 static bool padded(const work *w) { return w->call->in[WK_RNN_LENGTHS] != NULL; }
 
+static cudnnMathType_t math_of(const work *w)
+{
+    bool factor_only = w->p->mode == WK_LSTM || w->p->mode == WK_RNN_TANH;
+    if (!w->cores)
+        return CUDNN_FMA_MATH;
+    if (w->dtype != WK_F32)
+        return CUDNN_TENSOR_OP_MATH;
+    return w->call->dtype == WK_F16 && factor_only ? CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+                                                   : CUDNN_DEFAULT_MATH;
+}
+
 static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w)
 {
     static const cudnnRNNMode_t modes[] = {[WK_LSTM] = CUDNN_LSTM,
@@ -85,9 +97,6 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
                                            [WK_RNN_TANH] = CUDNN_RNN_TANH};
     const wk_rnn_sizes *s = &w->s;
     wk_dtype t = w->dtype;
-    cudnnMathType_t math = !w->cores     ? CUDNN_FMA_MATH
-                           : t == WK_F32 ? CUDNN_DEFAULT_MATH
-                                         : CUDNN_TENSOR_OP_MATH;
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateDropoutDescriptor(&l->none), "dropout"))
         wk_cudnn_ok(p, wk_cudnn.cudnnSetDropoutDescriptor(l->none, h, 0, NULL, 0, 0), "dropout");
     if (wk_cudnn_ok(p, wk_cudnn.cudnnCreateRNNDescriptor(&l->rnn), "the layers"))
@@ -96,8 +105,8 @@ static void describe(cudnnHandle_t h, wk_cudnn_plan *p, layers *l, const work *w
                         l->rnn, CUDNN_RNN_ALGO_STANDARD, modes[w->p->mode],
                         s->per == 4 ? CUDNN_RNN_DOUBLE_BIAS : CUDNN_RNN_NO_BIAS,
                         s->dirs == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-                        wk_cudnn_dtype(t), wk_cudnn_compute(t), math, (int32_t)s->in, (int32_t)s->hidden,
-                        (int32_t)s->hidden, (int32_t)s->layers, l->none,
+                        wk_cudnn_dtype(t), wk_cudnn_compute(t), math_of(w), (int32_t)s->in,
+                        (int32_t)s->hidden, (int32_t)s->hidden, (int32_t)s->layers, l->none,
                         padded(w) ? CUDNN_RNN_PADDED_IO_ENABLED : 0),
                     "the layers");
     wk_cudnn_packed(p, T_STATE, t, 3, (int64_t[]){s->layers * s->dirs, s->b, s->hidden});

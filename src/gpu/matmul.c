@@ -12,7 +12,8 @@ static const wk_kernel matrix_kernel[] = {
     {"matmul_matrix", "matmul_matrix", "matmul_args", 256, .types = 2},
     {"matmul_matrix", "matmul_matrix", "matmul_args", 128, .types = 2},
 };
-static const wk_kernel dot_kernel = {"matmul", "matmul_dot", "matmul_args", 256, .types = 2, .ints = 1};
+static const wk_kernel dot_kernel = {"matmul",   "matmul_dot", "matmul_args", 256,
+                                     .types = 2, .ints = 1,    .blocks = 2};
 /* The same for one row, with registers for the four blocks on a unit that all of memory's speed takes. */
 static const wk_kernel row_kernel = {"matmul",   "matmul_dot", "matmul_args", 256,
                                      .types = 2, .ints = 1,    .blocks = 4};

@@ -23,17 +23,26 @@ void wk_kernel_name_of(const wk_kernel *k, const wk_instance *i, wk_kernel_name 
     s[at - 1] = '>'; /* in place of the last comma: a kernel has at least one parameter */
 }
 
+/* Values that take two registers each leave room for half the blocks; left to itself NVIDIA's compiler spills a few for
+ * one block more. */
+static int least_blocks(const wk_kernel *k, const wk_instance *i)
+{
+    bool wide = k->types && wk_bytes((wk_dtype)i->t[0]) == 8;
+    return !wide ? k->blocks : k->blocks > 1 ? k->blocks / 2 : 1;
+}
+
 /* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. The
  * blocks of a cluster are the last parameter. */
-static void instance_source(const wk_kernel *k, const wk_kernel_name *name, const char *definition,
-                            char *source, size_t room)
+static void instance_source(const wk_kernel *k, const wk_instance *i, const wk_kernel_name *name,
+                            const char *definition, char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
     char blocks[48] = "(";
+    int least = least_blocks(k, i);
     if (k->clusters)
-        snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), k->blocks);
-    else if (k->blocks)
-        snprintf(blocks, sizeof blocks, "_OF(%d, ", k->blocks);
+        snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), least);
+    else if (least)
+        snprintf(blocks, sizeof blocks, "_OF(%d, ", least);
     snprintf(source, room, "#include \"%s.hip\"\n%sINSTANCE%swk_kernel, %s, %s, %d, %.*s)\n", k->file,
              definition, blocks, k->name, k->args, k->threads, (int)(strlen(arguments) - 1), arguments);
 }
@@ -80,7 +89,7 @@ void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_inst
     wk_kernel_name name;
     char source[400];
     wk_kernel_name_of(k, i, &name);
-    instance_source(k, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
+    instance_source(k, i, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
     snprintf(key->text, sizeof key->text, "%s wave %d%s\n%sfiles %016llx\n", arch, wave,
              k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
 }
@@ -95,7 +104,7 @@ static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kerne
     wk_kernel_texts texts = wk_kernel_sources();
     if (!source)
         return wk_fail(WK_ERR_MEMORY, "compiling %s: out of memory", name->text);
-    instance_source(k, name, definition, source, room);
+    instance_source(k, i, name, definition, source, room);
     options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, &options);
     wk_rtc_job job = {.name = name->text,
                       .source = source,
@@ -336,16 +345,17 @@ wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, i64 bytes)
     enum {
         PART = 64 << 10,
         OTHER = 4 << 10
-    }; /* bytes that a block has of a line, and of other shared memory */
+    }; /* bytes that the blocks on a unit have of lines, and that each has of other shared memory */
     const wk_gpu *g = wk_gpu_of(c->device);
     wk_kept_form f = {.threads = (short)k->threads, .blocks = 2};
-    while (f.blocks < CLUSTER && (i64)f.blocks * PART < bytes)
+    i64 part = PART / k->blocks;
+    while (f.blocks < CLUSTER && f.blocks * part < bytes)
         f.blocks *= 2;
     i64 each = (i64)f.blocks * f.threads * PACK;
-    if (!has_clusters(g) || bytes <= PART || bytes > (i64)f.blocks * PART)
+    if (!has_clusters(g) || bytes <= PART || bytes > f.blocks * part)
         return (wk_kept_form){0};
     f.packs = (short)((bytes + each - 1) / each);
-    return ahead_shared(&f) + OTHER <= g->facts.shared_bytes ? f : (wk_kept_form){0};
+    return k->blocks * (ahead_shared(&f) + OTHER) <= g->facts.shared_bytes ? f : (wk_kept_form){0};
 }
 
 /* Clusters do not reach over the groups of multiprocessors, of which the driver alone knows how many are in working order. */

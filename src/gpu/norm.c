@@ -9,7 +9,7 @@ static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args
 static const wk_kernel kept_kernel = {"norm",     "norm_kept", "norm_rows_args", WK_KEPT_THREADS,
                                       .types = 1, .ints = 3,   .blocks = 2,      .clusters = true};
 static const wk_kernel ahead_kernel = {"norm",     "norm_ahead", "norm_rows_args", 512,
-                                       .types = 1, .ints = 3,    .blocks = 1,      .clusters = true};
+                                       .types = 1, .ints = 4,    .blocks = 1,      .clusters = true};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
@@ -133,6 +133,8 @@ static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
     if (!dense)
         form_of(c, p->n, vec, 1024, &f);
     p->a.whole = p->s.inner % vec == 0;
+    if (p->s.groups == 1) /* about as many as units work on at a time, as measured */
+        p->a.ahead = wk_gpu_of(c->device)->facts.units * (pairs ? 10 : 2);
     wk_instance instance = {.t = {(unsigned char)c->dtype},
                             .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)mode}};
     if (pairs)
@@ -157,8 +159,11 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 static wk_status launch_kept(const wk_call *c, const plan *p, const wk_kept_form *f, bool ahead)
 {
     wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {f->packs, f->threads, f->blocks}};
-    return ahead ? wk_gpu_launch_ahead(c, &ahead_kernel, &instance, f, p->a.rows, &p->a)
-                 : WK_LAUNCH(c, &kept_kernel, &instance, wk_kept_grid(f, p->a.rows), p->a);
+    if (!ahead)
+        return WK_LAUNCH(c, &kept_kernel, &instance, wk_kept_grid(f, p->a.rows), p->a);
+    instance.i[2] = (short)p->a.centred;
+    instance.i[3] = f->blocks;
+    return wk_gpu_launch_ahead(c, &ahead_kernel, &instance, f, p->a.rows, &p->a);
 }
 
 static wk_status run_norm(wk_call *c)

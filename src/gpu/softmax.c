@@ -13,6 +13,9 @@ static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
 static const wk_kernel kept_kernel = {"softmax",  "softmax_kept", "softmax_args", WK_KEPT_THREADS,
                                       .types = 1, .ints = 3,      .blocks = 2,    .clusters = true};
 
+/* Lines of a cluster: two blocks on a unit, or one. */
+static const wk_kernel beside_kernel = {"softmax",  "softmax_beside", "softmax_args", 256,
+                                        .types = 1, .ints = 4,        .blocks = 2,    .clusters = true};
 static const wk_kernel ahead_kernel = {"softmax",  "softmax_ahead", "softmax_args", 1024,
                                        .types = 1, .ints = 3,       .blocks = 1,    .clusters = true};
 
@@ -106,19 +109,39 @@ static bool plan_line(const wk_call *c, plan *p)
     return steps <= p->keep << p->a.log_group;
 }
 
-static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
+/* How blocks keep a line, and by which kernel. No blocks: it is too long, or not packed. */
+static wk_kept_form kept_form(const wk_call *c, const plan *p, const wk_kernel **kernel)
 {
-    bool apt = p->vec > 1 && c->dtype != WK_F64 && !c->in[1];
-    wk_kept_form f = apt ? wk_gpu_ahead(c, &ahead_kernel, (i64)p->a.steps * 16) : (wk_kept_form){0};
-    *ahead = f.blocks > 0;
-    return *ahead || !apt ? f : wk_gpu_kept(c, (i64)p->a.steps * 16);
+    wk_kept_form f = {0};
+    i64 bytes = (i64)p->a.steps * 16;
+    if (p->vec == 1 || c->dtype == WK_F64 || c->in[1])
+        return f;
+    const wk_kernel *const ahead[] = {&beside_kernel, &ahead_kernel};
+    for (int i = 0; i < 2; i++) {
+        *kernel = ahead[i];
+        f = wk_gpu_ahead(c, ahead[i], bytes);
+        if (f.blocks)
+            return f;
+    }
+    *kernel = &kept_kernel;
+    return wk_gpu_kept(c, bytes);
 }
 
 /* A block walks a line that does not fit: where such lines are few, several should share each. */
 static bool enough_lines(const wk_call *c, const plan *p)
 {
-    bool ahead;
-    return kept_form(c, p, &ahead).blocks || p->a.lines >= wk_gpu_of(c->device)->facts.units / 2;
+    const wk_kernel *kernel = NULL;
+    return kept_form(c, p, &kernel).blocks || p->a.lines >= wk_gpu_of(c->device)->facts.units / 2;
+}
+
+static wk_status run_kept(const wk_call *c, const softmax_args *a, const wk_kernel *k, const wk_kept_form *f)
+{
+    wk_instance i = {.t = {(unsigned char)c->dtype}, .i = {f->packs, f->threads, f->blocks}};
+    if (k == &kept_kernel)
+        return WK_LAUNCH(c, k, &i, wk_kept_grid(f, a->lines), *a);
+    if (k == &beside_kernel)
+        i.i[2] = a->mode == WK_SOFTMAX_LOG, i.i[3] = f->blocks;
+    return wk_gpu_launch_ahead(c, k, &i, f, a->lines, a);
 }
 
 static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
@@ -127,13 +150,10 @@ static wk_status run_lines(wk_call *c, plan *p, const kernels *k, bool fits)
     wk_instance instance = {.t = {(unsigned char)c->dtype}, .i = {(short)p->vec, 512}};
     a->kept = wk_gpu_walk_dims(&p->lines, 1);
     a->kept_dy = wk_gpu_walk_dims(&p->dy_lines, 1);
-    bool ahead;
-    wk_kept_form kept = kept_form(c, p, &ahead);
-    wk_instance of_kept = {.t = {(unsigned char)c->dtype}, .i = {kept.packs, kept.threads, kept.blocks}};
-    if (!fits && ahead)
-        return wk_gpu_launch_ahead(c, &ahead_kernel, &of_kept, &kept, a->lines, a);
+    const wk_kernel *kernel = NULL;
+    wk_kept_form kept = kept_form(c, p, &kernel);
     if (!fits && kept.blocks)
-        return WK_LAUNCH(c, &kept_kernel, &of_kept, wk_kept_grid(&kept, a->lines), *a);
+        return run_kept(c, a, kernel, &kept);
     if (!fits)
         return WK_LAUNCH(c, &k->stream, &instance, (wk_grid){.x = wk_blocks(a->lines, 1, WK_GRID_MAX)}, *a);
     int threads = a->log_group == 7 ? 128 : 256; /* a line of more than a wave has a block of its own */

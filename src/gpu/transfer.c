@@ -1,12 +1,14 @@
 /* transfer.c: between host and device, through pinned memory.
  *
  * A driver copies from ordinary memory slowly, or waits. So data goes through a ring of pinned chunks: while one is
- * on its way the next is filled. An upload returns when the last chunk is queued. */
+ * on its way the next is filled, by all threads, since one alone moves a fraction of what the bus does. An upload
+ * returns when the last chunk is queued. */
 #include <string.h>
 #include "core/memory.h"
+#include "core/pool.h"
 #include "runtime.h"
 
-enum { CHUNKS = 4, CHUNK_BYTES = 2 << 20 };
+enum { CHUNKS = 4, CHUNK_BYTES = 2 << 20, PIECE_BYTES = 256 << 10 };
 
 struct wk_staging {
     pthread_mutex_t lock;
@@ -69,6 +71,25 @@ static int take_chunk(wk_gpu *g, struct wk_staging *s, int *i)
     return code;
 }
 
+typedef struct {
+    char *dst;
+    const char *src;
+    size_t bytes;
+} host_copy;
+
+static void copy_piece(void *ctx, int64_t piece)
+{
+    const host_copy *c = ctx;
+    size_t at = (size_t)piece * PIECE_BYTES, n = c->bytes - at < PIECE_BYTES ? c->bytes - at : PIECE_BYTES;
+    memcpy(c->dst + at, c->src + at, n);
+}
+
+static void copy_chunk(void *dst, const void *src, size_t bytes)
+{
+    host_copy c = {dst, src, bytes};
+    wk_parallel_for((int64_t)((bytes + PIECE_BYTES - 1) / PIECE_BYTES), copy_piece, &c);
+}
+
 wk_status wk_gpu_upload(wk_device *d, void *dst, const void *host, size_t bytes)
 {
     wk_gpu *g = wk_gpu_of(d);
@@ -83,7 +104,7 @@ wk_status wk_gpu_upload(wk_device *d, void *dst, const void *host, size_t bytes)
         code = take_chunk(g, s, &i);
         if (code)
             break;
-        memcpy(s->chunk[i].host, (const char *)host + at, n);
+        copy_chunk(s->chunk[i].host, (const char *)host + at, n);
         code = g->driver->copy((char *)dst + at, s->chunk[i].host, n, WK_COPY_UP, stream);
         if (code == 0)
             code = g->driver->event_record(s->chunk[i].event, stream);
@@ -116,7 +137,7 @@ static int download_all(wk_gpu *g, struct wk_staging *s, char *host, const char 
         int i = ring[done % CHUNKS];
         if ((code = g->driver->event_sync(s->chunk[i].event)))
             return code;
-        memcpy(host + at, s->chunk[i].host, bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES);
+        copy_chunk(host + at, s->chunk[i].host, bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES);
     }
     return 0;
 }

@@ -280,8 +280,8 @@ SAMPLES(norm_act_errors, "mean=S[3] var=S[3] ! x", "x=T[4,3] var=S[3] ! mean",
 #define AT(field) offsetof(wk_act_params, field)
 /* clang-format off */
 #define ACT \
-    {"act", WK_P_ENUM, AT(act), "none", ACTS, 0}, {"alpha", WK_P_FLOAT, AT(alpha), "nan", NULL, 0}, \
-    {"beta", WK_P_FLOAT, AT(beta), "nan", NULL, 0}
+    {"act", WK_P_ENUM, AT(act), "none", ACTS, 0}, {"alpha", WK_P_FLOAT, AT(alpha), "by_act", NULL, 0}, \
+    {"beta", WK_P_FLOAT, AT(beta), "inf", NULL, 0}
 #define EPS {"eps", WK_P_FLOAT, AT(eps), "1e-5", NULL, 0}
 #define DIM {"dim", WK_P_INT, AT(dim), "-1", NULL, 0}
 #define OPTION(name, fallback) {#name, WK_P_INTS, AT(conv.options.name), fallback, NULL, 2}

@@ -292,7 +292,8 @@ enum { OP_sdpa, OP_sdpa_backward, OP_sdpa_varlen, OP_mha };
 #define AT(field) offsetof(wk_sdpa_options, field)
 #define SDPA_PARAMS \
     { \
-        {"scale", WK_P_FLOAT, AT(scale), "nan", NULL, 0}, {"causal", WK_P_BOOL, AT(causal), "0", NULL, 0}, \
+        {"scale", WK_P_FLOAT, AT(scale), "1/sqrt(d)", NULL, 0}, \
+            {"causal", WK_P_BOOL, AT(causal), "0", NULL, 0}, \
             {"softcap", WK_P_FLOAT, AT(softcap), "0", NULL, 0}, \
             {"window", WK_P_INT, AT(window), "0", NULL, 0}, \
     }

@@ -1,11 +1,22 @@
 /* matmul.c: front ends of the matrix products. */
 #include "matmul.h"
+#include <stdlib.h>
 #include "wick/matmul.h"
 
-static _Atomic wk_precision precision;
+static atomic_int precision = -1; /* -1: not asked the environment yet */
 
-void wk_set_matmul_precision(wk_precision p) { atomic_store(&precision, p); }
-wk_precision wk_matmul_precision(void) { return atomic_load(&precision); }
+void wk_set_matmul_precision(wk_precision p) { atomic_store(&precision, (int)p); }
+
+wk_precision wk_matmul_precision(void)
+{
+    int p = atomic_load_explicit(&precision, memory_order_relaxed);
+    if (p < 0) {
+        const char *text = getenv("WICK_PRECISION");
+        p = text && strcmp(text, "fast") == 0 ? WK_PRECISION_FAST : WK_PRECISION_EXACT;
+        atomic_store(&precision, p);
+    }
+    return (wk_precision)p;
+}
 
 /* ---- shapes ---- */
 

@@ -3,10 +3,6 @@
 
 /* ---- checks and outputs ---- */
 
-/* What stride is when it is not given. */
-#define AS_KERNEL INT64_MIN
-#define AS_KERNEL_TEXT "-9223372036854775808"
-
 enum { GREATEST = INT32_MAX }; /* of each parameter: no window arithmetic can overflow */
 
 static bool is_1d(const wk_op *op) { return strstr(op->name, "1d") != NULL; }
@@ -25,7 +21,7 @@ static wk_status pool_dim(const wk_call *c, int i, int64_t in, wk_pool_dim *d)
     const wk_pool_options *p = c->params;
     d->in = in;
     d->kernel = p->kernel_size[i];
-    d->stride = p->stride[i] == AS_KERNEL ? d->kernel : p->stride[i];
+    d->stride = p->stride[i] == WK_ABSENT ? d->kernel : p->stride[i];
     d->padding = p->padding[i];
     WK_TRY(check_param(c, "kernel_size", d->kernel, 1, GREATEST));
     WK_TRY(check_param(c, "stride", d->stride, 1, GREATEST));
@@ -225,7 +221,7 @@ enum {
 /* The parameters of windows along n dimensions. */
 #define WINDOWS(n) \
     {"kernel_size", WK_P_INTS, AT(kernel_size), NULL, NULL, n}, \
-        {"stride", WK_P_INTS, AT(stride), AS_KERNEL_TEXT, NULL, n}, \
+        {"stride", WK_P_INTS, AT(stride), "kernel_size", NULL, n}, \
         {"padding", WK_P_INTS, AT(padding), "0", NULL, n}, \
     { \
         "ceil", WK_P_BOOL, AT(ceil), "0", NULL, 0 \
@@ -241,7 +237,7 @@ enum {
                     .summary = "the largest of each window, and where it is", \
                     .dtypes = WK_FLOATS, \
                     .in = {{"x", 0, 0}}, \
-                    .out = {{"y", 0, 0}, {"indices", WK_OPTIONAL, WK_SET(WK_U32)}}, \
+                    .out = {{"y", 0, 0}, {"indices", WK_OPTIONAL | WK_SKIP, WK_SET(WK_U32)}}, \
                     .params = {WINDOWS(n)}, \
                     .infer = infer_max_pool, \
                     .samples = pool##n##d_samples, \

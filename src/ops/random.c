@@ -18,7 +18,8 @@ static wk_status infer_numbers(wk_call *c)
     WK_NEED(wk_dtype_valid(dtype) && wk_is_float(dtype), c, WK_ERR_DTYPE, "dtype",
             "expected dtype f32, f16, bf16 or f64, got %s", wk_dtype_name(dtype));
     WK_NEED(wk_shape_count((int)p->shape.n, p->shape.v) >= 0, c, WK_ERR_PARAM, "shape",
-            "expected sizes of 0 or more, got %s", wk_shape_str(&text, (int)p->shape.n, p->shape.v));
+            "expected sizes of 0 or more and less than 2^60 elements, got %s",
+            wk_shape_str(&text, (int)p->shape.n, p->shape.v));
     WK_TRY(check_offset(c, p->offset));
     c->dtype = dtype;
     wk_call_out(c, 0, dtype, (int)p->shape.n, p->shape.v);

@@ -3,10 +3,6 @@
 
 /* ---- checks and outputs ---- */
 
-/* What output_size is when it is not given; for scale that is NaN. */
-#define NOT_GIVEN INT64_MIN
-#define NOT_GIVEN_TEXT "-9223372036854775808"
-
 static bool is_nearest(const wk_op *op) { return strstr(op->name, "nearest") != NULL; }
 static bool is_backward(const wk_op *op) { return strstr(op->name, "backward") != NULL; }
 static int dims_of(const wk_op *op) { return strstr(op->name, "1d") ? 1 : 2; }
@@ -17,7 +13,7 @@ static wk_status upsample_dim(const wk_call *c, int i, int64_t in, wk_upsample_d
     const wk_upsample_options *o = &WK_PARAMS(c, wk_upsample_params)->o;
     int64_t size = o->output_size[i];
     double scale = o->scale[i];
-    bool sized = size != NOT_GIVEN, scaled = scale == scale;
+    bool sized = size != WK_ABSENT, scaled = scale == scale;
     const char *x = is_backward(c->op) ? "input_size" : "x";
     WK_NEED(sized || scaled, c, WK_ERR_PARAM, "size", "expected a size or a scale, got neither");
     WK_NEED(!sized || !scaled || !is_nearest(c->op), c, WK_ERR_PARAM, "size",
@@ -146,9 +142,9 @@ SAMPLES(bilinear_backward_errors, "dy=T[2,3,8,10] size=8,10 ! input_size",
 
 #define AT(field) offsetof(wk_upsample_params, field)
 #define SIZES(n) \
-    {"size", WK_P_INTS, AT(o.output_size), NOT_GIVEN_TEXT, NULL, n}, \
+    {"size", WK_P_INTS, AT(o.output_size), "by_scale", NULL, n}, \
     { \
-        "scale", WK_P_FLOATS, AT(o.scale), "nan", NULL, n \
+        "scale", WK_P_FLOATS, AT(o.scale), "by_size", NULL, n \
     }
 #define ALIGN \
     { \

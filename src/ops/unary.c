@@ -69,7 +69,8 @@ static wk_status infer_fill(wk_call *c)
     WK_NEED(wk_dtype_valid((wk_dtype)p->dtype), c, WK_ERR_PARAM, "dtype", "expected a dtype, got %d",
             (int)p->dtype);
     WK_NEED(wk_shape_count((int)p->shape.n, p->shape.v) >= 0, c, WK_ERR_PARAM, "shape",
-            "expected sizes of 0 or more, got %s", wk_shape_str(&text, (int)p->shape.n, p->shape.v));
+            "expected sizes of 0 or more and less than 2^60 elements, got %s",
+            wk_shape_str(&text, (int)p->shape.n, p->shape.v));
     c->dtype = (wk_dtype)p->dtype;
     wk_call_out(c, 0, c->dtype, (int)p->shape.n, p->shape.v);
     return WK_OK;

@@ -41,15 +41,16 @@ static const char *refuse_any(const wk_call *c, const wk_tensor *mask)
 {
     const wk_sdpa_options *p = c->params;
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2];
+    const char *why = wk_dnn_refuse(c, WK_SET(WK_F32));
+    if (why)
+        return why;
     if (mask || p->softcap != 0 || p->window != 0)
         return "MIOpen's attention has no masks of the caller's, softcap or window";
     if (!wk_shape_equal(q->rank, q->shape, k->rank, k->shape) ||
         !wk_shape_equal(q->rank, q->shape, v->rank, v->shape))
         return "MIOpen's attention takes q, k and v of one shape";
-    const char *why = wk_dnn_refuse(c, WK_SET(WK_F32));
-    if (!why && !wk_miopen.miopenCreateMhaProblem)
-        why = "this MIOpen has no attention";
-    return why ? why : wk_rocblas.missing(wk_gpu_of(c->device));
+    return wk_miopen.miopenCreateMhaProblem ? wk_rocblas.missing(wk_gpu_of(c->device))
+                                            : "this MIOpen has no attention";
 }
 
 static const char *refuse(const wk_call *c) { return refuse_any(c, c->in[3]); }

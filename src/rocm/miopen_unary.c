@@ -37,14 +37,15 @@ static void ends_of(const wk_call *c, double *low, double *high)
 static const char *refuse_kind(const wk_call *c, const activation *a)
 {
     double low, high;
+    const char *why = wk_dnn_refuse(c, WK_SET(WK_F32) | WK_SET(WK_F16));
     if (a->wrong || (c->dtype == WK_F16 && a->wrong_f16))
         return a->wrong ? a->wrong : a->wrong_f16;
-    if (a->clips) {
+    if (!why && a->clips) {
         ends_of(c, &low, &high);
         if (low != 0)
             return "MIOpen clamps at 0 below (clipped relu), and nowhere else";
     }
-    return wk_dnn_refuse(c, WK_SET(WK_F32) | WK_SET(WK_F16));
+    return why;
 }
 
 static miopenStatus_t destroy(wk_dnn_plan *p) { return wk_miopen.miopenDestroyActivationDescriptor(p->op); }

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include "core/folder.h"
 #include "core/memory.h"
+#include "wick/index.h"
+#include "wick/matmul.h"
 
 enum { PLACES = 1 << 13, MOST = PLACES / 2, LINE = 512, FILE_MOST = 4 << 20, OPS = 512 };
 
@@ -66,6 +68,13 @@ static uint64_t mix_params(uint64_t h, const wk_call *c)
     return h;
 }
 
+/* What the user allows: a library lists other algorithms then, by the same numbers. */
+static uint64_t mix_settings(uint64_t h)
+{
+    unsigned char settings = (wk_matmul_precision() == WK_PRECISION_FAST) << 1 | !wk_deterministic();
+    return settings ? mix(h, &settings, 1) : h;
+}
+
 /* Never 0. */
 static uint64_t key_of(const wk_call *c)
 {
@@ -75,7 +84,7 @@ static uint64_t key_of(const wk_call *c)
     for (int i = 0; i < WK_MAX_OUT; i++)
         outputs |= c->out[i] ? 1u << i : 0;
     h = mix(h, &outputs, sizeof outputs);
-    h = mix_params(h, c);
+    h = mix_settings(mix_params(h, c));
     for (int i = 0; i < wk_op_inputs(c->op); i++)
         h = mix_tensor(h, c->in[i]);
     for (int i = 0; i < c->n_tail; i++)

@@ -142,8 +142,11 @@ wk_status wk_deny_keep(const char *text)
     if (!wk_deny_path(path, sizeof path))
         return wk_fail(WK_ERR_IO, "deny: no cache folder: set WICK_CACHE");
     wk_make_folders(path);
-    FILE *f = fopen(path, "a");
-    if (!f || fprintf(f, "%s\n", text) < 0 || fclose(f) != 0)
-        return wk_fail(WK_ERR_IO, "deny: %.400s: %s", path, strerror(errno));
-    return WK_OK;
+    FILE *f = fopen(path, "a+");
+    bool good = f != NULL;
+    if (f && fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n')
+        good = fputc('\n', f) != EOF; /* the last line was written by hand */
+    good = good && fprintf(f, "%s\n", text) >= 0;
+    good = f && fclose(f) == 0 && good;
+    return good ? WK_OK : wk_fail(WK_ERR_IO, "deny: %.400s: %s", path, strerror(errno));
 }

@@ -1,7 +1,9 @@
 /* replay.c: a call as files and words, so that `wick op` can run it again. */
 #include <stdio.h>
 #include "replay.h"
+#include "wick/index.h"
 #include "wick/io.h"
+#include "wick/matmul.h"
 
 /* ---- inputs ---- */
 
@@ -162,11 +164,36 @@ void wk_replay_word(wk_text *text, const char *word)
     wk_text_add(text, "'");
 }
 
+/* Which outputs, where it is not those that `wick op` makes by itself. */
+static void put_outputs(wk_text *text, const wk_call *c)
+{
+    unsigned usual = 0, all = 0, asked = c->want;
+    for (int i = 0; i < wk_op_outputs(c->op); i++) {
+        unsigned flags = c->op->out[i].flags;
+        usual |= flags & WK_SKIP ? 1u << i : 0;
+        all |= flags & (WK_SKIP | WK_OPTIONAL) ? 1u << i : 0;
+        asked |= c->out[i] ? 1u << i : 0;
+    }
+    asked &= all;
+    if (asked == usual)
+        return;
+    wk_text_add(text, " outputs=%s", asked == all ? "all" : asked ? "" : "none");
+    for (int i = 0, n = 0; asked != all && i < wk_op_outputs(c->op); i++) {
+        if (asked >> i & 1)
+            wk_text_add(text, "%s%s", n++ ? "," : "", c->op->out[i].name);
+    }
+}
+
 void wk_replay_command(wk_text *text, const wk_call *c, const char *in, const char *out, const char *impl)
 {
+    if (c->device->kind != WK_KIND_CPU && !wk_deterministic())
+        wk_text_add(text, "WICK_DETERMINISTIC=0 ");
+    if (c->device->kind != WK_KIND_CPU && wk_matmul_precision() == WK_PRECISION_FAST)
+        wk_text_add(text, "WICK_PRECISION=fast ");
     wk_text_add(text, "wick op %s", c->op->name);
     wk_replay_word(text, in ? in : "-");
     wk_replay_word(text, out);
     wk_replay_params(text, c->op, c->params);
-    wk_text_add(text, " outputs=all --device %s%s%s", c->device->name, impl[0] ? " --impl " : "", impl);
+    put_outputs(text, c);
+    wk_text_add(text, " --device %s%s%s", c->device->name, impl[0] ? " --impl " : "", impl);
 }

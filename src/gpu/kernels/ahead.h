@@ -1,6 +1,7 @@
-/* ahead.h: lines on their way while a cluster of blocks (cluster.h) works on others. Two passes over a line, one to measure
- * it and one to write what comes of it, read shared memory; the next line is measured before the last one is written, so that
- * blocks hear from each other meanwhile. NVIDIA alone: elsewhere copies take registers. */
+/* ahead.h: lines on their way while a cluster of blocks (cluster.h) works on others. A line is measured, blocks hear from each
+ * other, and what comes of it is written. Where shared memory has room for two blocks on a unit, registers hold the line
+ * meanwhile and the other block has the unit while one waits ("beside"). Else both passes read shared memory, and the next
+ * line is measured before the last one is written. NVIDIA alone: elsewhere copies take registers. */
 #ifndef WK_KERNELS_AHEAD_H
 #define WK_KERNELS_AHEAD_H
 #include "cluster.h"
@@ -54,6 +55,19 @@ struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
         UNROLL
         for (int i = 0; i < 4; i++)
             base::w[k][i] = v.v[i];
+    }
+    MEMBER void pick_all(u32 turn)
+    {
+        UNROLL
+        for (int k = 0; k < KEEP; k++)
+            pick(turn, k);
+    }
+    /* The line of a turn into registers, when it has come; its place is for `later`. */
+    MEMBER void take(u32 turn, const T *later)
+    {
+        copies_wait_but<RING - 1>();
+        pick_all(turn);
+        send_for(turn, later);
     }
 };
 

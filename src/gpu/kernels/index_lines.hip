@@ -569,6 +569,27 @@ template <class T, int GROUPS> DEVICE void store_part(T *to, i64 along, bool pac
     }
 }
 
+/* Asks for what lies in memory from p on, before it is needed. */
+DEVICE void ask_for(const void *p, i64 bytes)
+{
+    u64 from = (u64)p & ~(u64)15;
+    u32 whole = (u32)((u64)p + bytes - from) & ~15u;
+    if (whole)
+        fetch_ahead((const void *)from, whole);
+}
+
+/* The same for the first chunk of a unit, whose ids and small ones follow memory. */
+template <class T, int SIZE> DEVICE void ask_for_unit(const lines_args &a, u32 unit, i64 chunk)
+{
+    u32 line = divide(unit, a.tiles), first = (unit - line * a.tiles.d) * SIZE;
+    line_of l = locate_line(a, line);
+    i64 n = lesser(a.n, chunk), id_bytes = a.id_bytes < 0 ? -a.id_bytes : a.id_bytes;
+    ask_for((const u8 *)a.ids + l.id * id_bytes, n * id_bytes);
+    ask_for((const T *)a.small + l.small, n * sizeof(T));
+    if (a.from && a.packed)
+        ask_for((const T *)a.from + l.from + first, lesser((i64)SIZE, a.size - first) * sizeof(T));
+}
+
 /* A line of big, or a tile of SIZE of it, in the registers of a block. PAIR 2: lines of ids and of small are packed, even
  * and aligned. SLOTTED: there is room for slots. */
 template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const lines_args &a)
@@ -593,6 +614,11 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
             if (base == 0) /* they are needed last, and registers are short */
                 fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
                                       a.from ? (int)width : 0, total);
+#ifdef WK_NVIDIA
+            u32 next = unit + grid_blocks();
+            if (SLOTTED && PAIR == 2 && base == 0 && thread_id() == 0 && next < (u32)(a.lines * a.tiles.d))
+                ask_for_unit<T, SIZE>(a, next, CHUNK);
+#endif
             if constexpr (SLOTTED) {
                 if (slot_chunk<T, SIZE, PAIR>(c, *(to_slot *)room)) {
                     add_slots<sum<T>, SIZE>(*(to_slot *)room, total);

@@ -19,6 +19,7 @@ typedef struct {
     i64 row, column, target; /* strides of x, of targets */
     i64 padding;
     i64 blocks;
+    i64 ahead;          /* class_kept: from a row to that which is asked for meanwhile; 0: to none */
     wide_divisor tiles; /* of a row, where the gradient is written; class_stream: packs of a row */
     wk_report report;
 } class_args;

@@ -162,6 +162,10 @@ template <class T, class I, int KEEP, int THREADS, int BLOCKS> DEVICE void class
         const T *line = (const T *)a.x + row * a.row;
         bool used = target != a.padding && (u64)target < (u64)a.classes, speaks = thread_id() + block_id() % BLOCKS == 0;
         x.fetch(line, put<T>(smallest<A>()));
+#ifdef WK_NVIDIA
+        if (BLOCKS == 1 && a.ahead && thread_id() == 0 && row + a.ahead < a.rows) /* another block needs it next */
+            fetch_ahead(line + a.ahead * a.row, x.steps * 16);
+#endif
         A own = speaks && used ? get(line[target]) : 0; /* now, when all wait anyway */
         sum_exp<A> total = kept_sum_exp(x, true, all[turn & 1], turn == 0);
         A top = total.top, sum = total.sum;

@@ -15,6 +15,7 @@ typedef struct {
     void *sum;     /* x + z, packed, or NULL */
     void *parts;   /* gradient: [2][n_parts][groups * n], shares of dweight and dbias; or NULL */
     i64 samples, rows, x_step, dy_step, n_parts;
+    i64 ahead;               /* from a row to that which is asked for meanwhile; 0: to none */
     i32 groups, n, channels; /* channels: of a row, each of n / channels elements */
     i32 whole;               /* no pack has elements of two channels */
     i32 centred;             /* 0 for rms norm */

@@ -197,6 +197,16 @@ DEVICE void put_pack(const acc<T> *v, const row_stats<acc<T>> &s, const acc<T> *
     store<VEC>(y, out);
 }
 
+/* Asks for rows that another block will need next, while the block waits for its own ones. */
+template <class T> DEVICE void ask_for_rows(const norm_rows_args &a, i64 first, u32 n)
+{
+#ifdef WK_NVIDIA
+    i64 row = first + a.ahead + thread_id();
+    if (a.ahead && thread_id() < n && row < a.rows)
+        fetch_ahead((const T *)a.x + row * a.x_step, (u32)a.n * sizeof(T));
+#endif
+}
+
 /* MODE 1: a channel has several elements; 2: of the sum of x and z. */
 template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_rows(const norm_rows_args &a)
 {
@@ -222,6 +232,8 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
         } else {
             r.fetch(x);
         }
+        if constexpr (MODE == 0 && PER == 1 && VEC * sizeof(T) == 16)
+            ask_for_rows<T>(a, base, PER);
         const bool EARLY = MODE == 0 && sizeof(T) == 4 && VEC > 1 && PACKS <= 4; /* weights come while sums are made */
         pack<T, VEC> early[EARLY ? PACKS : 1];
         UNROLL
@@ -313,6 +325,8 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
             start[k] = CENTRED ? get(*x) : (R)0;
             r[k].fetch(x, put<T>((R)0));
         }
+        if constexpr (LANES > WAVE)
+            ask_for_rows<T>(a, base, PER);
         UNROLL
         for (int k = 0; k < 2; k++)
             sum_kept(CENTRED, r[k], start[k], sums[k]);
@@ -320,7 +334,8 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
         kept_line<T, PACKS, LANES> weight, bias;
         if constexpr (EARLY) {
             fetch_weights(a.weight, r[0].steps, (R)1, weight);
-            fetch_weights(a.bias, r[0].steps, (R)0, bias);
+            if constexpr (CENTRED) /* rms norm has none */
+                fetch_weights(a.bias, r[0].steps, (R)0, bias);
         }
         if constexpr (CENTRED) {
             row_sums<LANES, 4>(sums[0], room);
@@ -338,10 +353,11 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
             R w[VEC], b[VEC];
             if constexpr (EARLY) {
                 weight.forget(p);
-                bias.forget(p);
+                if constexpr (CENTRED)
+                    bias.forget(p);
                 UNROLL
                 for (int e = 0; e < VEC; e++)
-                    w[e] = weight.value(p, e), b[e] = bias.value(p, e);
+                    w[e] = weight.value(p, e), b[e] = CENTRED ? bias.value(p, e) : (R)0;
             } else {
                 int at = (int)r[0].index(p) * VEC;
                 if (at >= a.n)
@@ -413,18 +429,15 @@ template <class T> DEVICE const T *norm_row(const norm_rows_args &a, u32 row)
 }
 
 /* Tells the cluster what the block has measured of the row of a turn. */
-template <class T, int KEEP, int THREADS, int BLOCKS>
-DEVICE void norm_measure(bool centred, line_ahead<T, KEEP, THREADS, BLOCKS> &r, u32 turn, acc<T> start, f64 (*room)[2],
+template <int CENTRED, class T, int KEEP, int THREADS, int BLOCKS>
+DEVICE void norm_measure(const line_ahead<T, KEEP, THREADS, BLOCKS> &r, u32 turn, acc<T> start, f64 (*room)[2],
                          cluster_box<BLOCKS, 2, f64> &box)
 {
     const int WAVES = THREADS / WAVE;
     f64 sums[2];
+    sum_kept(CENTRED, r, start, sums);
     UNROLL
-    for (int p = 0; p < KEEP; p++)
-        r.pick(turn, p);
-    sum_kept(centred, r, start, sums);
-    UNROLL
-    for (int k = 0; k < 2; k++) {
+    for (int k = !CENTRED; k < 2; k++) {
         sums[k] = wave_reduce<op_sum>(sums[k]);
         if (lane_id() == 0)
             room[wave_id()][k] = sums[k];
@@ -432,60 +445,95 @@ DEVICE void norm_measure(bool centred, line_ahead<T, KEEP, THREADS, BLOCKS> &r, 
     barrier();
     if (wave_id() == 0) {
         UNROLL
-        for (int k = 0; k < 2; k++)
+        for (int k = !CENTRED; k < 2; k++)
             sums[k] = wave_reduce<op_sum, WAVES>(room[lane_id() % WAVES][k]);
         box.tell(turn, sums);
     }
 }
 
-/* Layer and rms norm of rows of a cluster each, of which others are on their way. Threads keep the weights of their parts,
- * which are the same for every row. */
-template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void norm_ahead(const norm_rows_args &a)
+/* How the row of a turn is normalised, when all blocks have told. */
+template <class T, int CENTRED, int BLOCKS>
+DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 turn, cluster_box<BLOCKS, 2, f64> &box)
+{
+    f64 sums[2] = {0, 0};
+    const f64(*parts)[2] = box.heard(turn);
+    UNROLL_BY_4 /* registers are short */
+    for (int b = 0; b < BLOCKS; b++) {
+        sums[0] += CENTRED ? parts[b][0] : 0;
+        sums[1] += parts[b][1];
+    }
+    return stats_from<T>(a, CENTRED, start, sums);
+}
+
+/* The weights of a thread's part of every row. */
+template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> struct row_weights {
+    kept_line<T, KEEP, THREADS, BLOCKS> weight, bias; /* rms norm has no bias */
+    MEMBER void fetch(const norm_rows_args &a, u32 steps)
+    {
+        weight.steps = a.weight ? steps : 0;
+        bias.steps = a.bias ? steps : 0;
+        weight.fetch((const T *)a.weight, put<T>((acc<T>)1));
+        if constexpr (CENTRED)
+            bias.fetch((const T *)a.bias, put<T>((acc<T>)0));
+    }
+    /* Pack p of a row, normalised, to y. */
+    MEMBER void put_pack(const kept_line<T, KEEP, THREADS, BLOCKS> &r, int p, const row_stats<acc<T>> &s, T *y)
+    {
+        const int VEC = 16 / sizeof(T);
+        acc<T> v[VEC];
+        weight.forget(p);
+        if constexpr (CENTRED)
+            bias.forget(p);
+        UNROLL
+        for (int e = 0; e < VEC; e++) {
+            if constexpr (CENTRED)
+                v[e] = ((r.value(p, e) - s.mean) * s.scale + s.shift) * weight.value(p, e) + bias.value(p, e);
+            else
+                v[e] = r.value(p, e) * s.scale * weight.value(p, e);
+        }
+        r.store_pack(p, y, v);
+    }
+};
+
+/* The first element of a row as it lies in memory; any where there is no such row. */
+template <class T> DEVICE T norm_first(const norm_rows_args &a, u32 row)
+{
+    return *norm_row<T>(a, row < (u32)a.rows ? row : 0);
+}
+
+/* Layer and rms norm of rows of a cluster each, of which others are on their way. */
+template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> DEVICE void norm_ahead(const norm_rows_args &a)
 {
     typedef acc<T> R;
     SHARED f64 room[2][THREADS / WAVE][2];
     SHARED cluster_box<BLOCKS, 2, f64> box;
     line_ahead<T, KEEP, THREADS, BLOCKS> r;
-    kept_line<T, KEEP, THREADS, BLOCKS> weight, bias;
+    row_weights<T, KEEP, THREADS, CENTRED, BLOCKS> w;
     u32 rows = (u32)a.rows, first = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS; /* long rows are few */
     r.steps = (u32)(a.n / r.VEC);
-    weight.steps = a.weight ? r.steps : 0;
-    bias.steps = a.bias ? r.steps : 0;
     r.fill_ends(put<T>((R)0));
     for (u32 i = 0; i < RING; i++)
         r.send_for(i, norm_row<T>(a, first + i * clusters));
-    weight.fetch((const T *)a.weight, put<T>((R)1));
-    bias.fetch((const T *)a.bias, put<T>((R)0));
-    R start = get(*norm_row<T>(a, first)), next = first + clusters < rows ? get(*norm_row<T>(a, first + clusters)) : (R)0;
+    w.fetch(a, r.steps);
+    R start = get(norm_first<T>(a, first));
+    T next = norm_first<T>(a, first + clusters);
     box.open();
     copies_wait_but<RING - 1>();
-    norm_measure(a.centred, r, 0, start, room[0], box);
+    r.pick_all(0);
+    norm_measure<CENTRED>(r, 0, start, room[0], box);
     for (u32 row = first, turn = 0; row < rows; row += clusters, turn++) {
-        f64 sums[2] = {0, 0};
-        const f64(*parts)[2] = box.heard(turn);
-        UNROLL_BY_4 /* registers are short */
-        for (int b = 0; b < BLOCKS; b++) {
-            sums[0] += parts[b][0];
-            sums[1] += parts[b][1];
-        }
-        row_stats<R> s = stats_from<T>(a, a.centred, start, sums);
-        start = next;
+        row_stats<R> s = norm_heard<T, CENTRED>(a, start, turn, box);
+        start = get(next);
         if (row + clusters < rows) {
             copies_wait_but<RING - 2>();
-            norm_measure(a.centred, r, turn + 1, start, room[turn + 1 & 1], box);
+            r.pick_all(turn + 1);
+            norm_measure<CENTRED>(r, turn + 1, start, room[turn + 1 & 1], box);
         }
-        if (row + 2 * clusters < rows)
-            next = get(*norm_row<T>(a, row + 2 * clusters));
+        next = norm_first<T>(a, row + 2 * clusters); /* not looked at before it is needed */
         UNROLL
         for (int p = 0; p < KEEP; p++) {
-            R v[r.VEC];
             r.pick(turn, p);
-            weight.forget(p);
-            bias.forget(p);
-            UNROLL
-            for (int e = 0; e < r.VEC; e++)
-                v[e] = ((r.value(p, e) - s.mean) * s.scale + s.shift) * weight.value(p, e) + bias.value(p, e);
-            r.store_pack(p, (T *)a.y + row * (i64)a.n, v);
+            w.put_pack(r, p, s, (T *)a.y + row * (i64)a.n);
         }
         r.send_for(turn, norm_row<T>(a, row + RING * clusters));
     }
