@@ -1,5 +1,5 @@
 /* attention.c: attention and its gradients on the GPU, and multi-head attention with its projections. */
-#include "kernels/attention.h"
+#include "attention.h"
 #include "families.h"
 #include "matmul.h"
 #include "ops/attention.h"
@@ -503,17 +503,37 @@ static wk_status launch_gradient(const wk_call *c, attn_args a, int of)
     return WK_LAUNCH(c, &grad_kernel, &instance, grid_of(&a, width, columns), a);
 }
 
+static wk_status fill_backward(const wk_call *c, attn_args *a)
+{
+    WK_TRY(fill_batch(c, a, c->in[0], c->in[1], c->in[2], c->in[6]));
+    fill_options(a, c->params);
+    a->dy = view_of(c->in[5]);
+    return WK_OK;
+}
+
+static bool takes_joint(const wk_call *c, const attn_args *a)
+{
+    attn_view y = view_of(c->in[3]);
+    return is_plain(a) && wk_gpu_joint_takes(c, a, &y);
+}
+
+bool wk_gpu_sdpa_backward_is_joint(const wk_call *c)
+{
+    attn_args a = {0};
+    return fill_backward(c, &a) == WK_OK && takes_joint(c, &a);
+}
+
 static wk_status run_sdpa_backward(wk_call *c)
 {
     attn_args a = {0};
     broad_shape broad;
-    WK_TRY(fill_batch(c, &a, c->in[0], c->in[1], c->in[2], c->in[6]));
-    fill_options(&a, c->params);
+    WK_TRY(fill_backward(c, &a));
     const wk_tensor *lse = wk_tensor_packed(c->in[4]);
     if (!lse)
         return wk_error_status();
     a.lse = wk_ptr(lse);
-    a.dy = view_of(c->in[5]);
+    if (takes_joint(c, &a))
+        return wk_gpu_joint_gradients(c, &a, view_of(c->in[3]));
     WK_TRY(launch_delta(c, &a));
     if (takes_matrix(c, &a, c->dtype) && widest(&a) <= 128)
         return matrix_gradients(c, a);

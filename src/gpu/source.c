@@ -67,6 +67,7 @@
     X(attention_broad_grad_hip, "attention_broad_grad.hip") \
     X(attention_decode_hip, "attention_decode.hip") \
     X(attention_grad_hip, "attention_grad.hip") \
+    X(attention_joint_grad_hip, "attention_joint_grad.hip") \
     X(attention_matrix_hip, "attention_matrix.hip") \
     X(attention_matrix_grad_hip, "attention_matrix_grad.hip") \
     X(attention_thin_hip, "attention_thin.hip") \

@@ -44,4 +44,20 @@ template <class T> DEVICE void store_run(T *row, int at, int width, const f32 *v
             row[at + j] = some.v[j];
 }
 
+/* The wave's rows of one result, packed: [.., n, width]. */
+template <class T, int D>
+DEVICE void grad_store(void *to, i64 first, u32 owner0, u32 n, int width, f32 factor,
+                       const f32 (*out)[MMA_VALUES])
+{
+    UNROLL
+    for (int i = 0; i < MMA_VALUES; i += OWN_RUN) {
+        u32 owner = owner0 + own_row(own_slot(i));
+        if (owner >= n)
+            continue;
+        UNROLL
+        for (int c = 0; c < D / 16; c++)
+            store_run((T *)to + (first + owner) * width, c * 16 + other_at(i), width, &out[c][i], factor);
+    }
+}
+
 #endif

@@ -36,17 +36,20 @@ template <int LEFT> DEVICE void wgmma_wait()
 #define WK_SUMS32(i) WK_SUMS8(i), WK_SUMS8(i + 8), WK_SUMS8(i + 16), WK_SUMS8(i + 24)
 #define WK_SUMS64 WK_SUMS32(0), WK_SUMS32(32)
 
-/* c (+)= a . b^T, both in shared memory with the sum along their rows; then c += a . b, a in registers and the sum
- * along b's columns. */
-#define WK_WGMMA(T, type, n, list, sums, o0, o1, o2, o3, o4) \
-    DEVICE void wgmma_dots(width_tag<n>, T, f32 *c, u64 a, u64 b, int add) \
+/* c (+)= a . b^T, both in shared memory with the sum along their rows; the same with the sum along their columns; then
+ * c += a . b, a in registers and the sum along b's columns. */
+#define WK_WGMMA_SHARED(name, turned, T, type, n, list, o0, o1, o2, ...) \
+    DEVICE void name(width_tag<n>, T, f32 *c, u64 a, u64 b, int add) \
     { \
         asm volatile("{.reg .pred p; setp.ne.b32 p, %" o2 ", 0;\n" \
                      "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list ", %" o0 \
-                     ", %" o1 ", p, 1, 1, 0, 0;}" \
-                     : sums \
+                     ", %" o1 ", p, 1, 1, " turned ";}" \
+                     : __VA_ARGS__ \
                      : "l"(a), "l"(b), "r"(add)); \
-    } \
+    }
+#define WK_WGMMA(T, type, n, list, sums, o0, o1, o2, o3, o4) \
+    WK_WGMMA_SHARED(wgmma_dots, "0, 0", T, type, n, list, o0, o1, o2, sums) \
+    WK_WGMMA_SHARED(wgmma_turned, "1, 1", T, type, n, list, o0, o1, o2, sums) \
     DEVICE void wgmma_add(width_tag<n>, f32 *c, const fragment<T> &a, u64 b) \
     { \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " " list ", {%" o0 \

@@ -1,0 +1,115 @@
+/* attention_joint.c: the gradients of attention in one pass, on Hopper. */
+#include "attention.h"
+
+static const wk_kernel peaks_kernel = {
+    "attention_joint_grad", "attn_joint_peaks", "attn_joint_args", 256, .types = 1, .ints = 1};
+static const wk_kernel copies_kernel = {
+    "attention_joint_grad", "attn_joint_copies", "attn_joint_args", 256, .types = 1, .ints = 1};
+static const wk_kernel pass_kernel = {
+    "attention_joint_grad", "attn_joint_grad", "attn_joint_args", 384, .types = 1, .ints = 1};
+static const wk_kernel end_kernel = {
+    "attention_joint_grad", "attn_joint_end", "attn_joint_args", 256, .types = 1, .ints = 1};
+
+/* bf16 alone: weights have 11 bits there, which for f16 is too little. Short sequences are not worth the copies. */
+bool wk_gpu_joint_takes(const wk_call *c, const attn_args *a, const attn_view *y)
+{
+    bool wanted = true;
+    for (int i = 0; i < 3; i++)
+        wanted = wanted && c->out[i] && wk_count(c->out[i]);
+    return wanted && c->dtype == WK_BF16 && strcmp(wk_gpu_of(c->device)->facts.arch, "sm_90") == 0 &&
+           a->window == 0 && (!a->causal || a->s == a->t) && a->d == a->dv && (a->d == 64 || a->d == 128) &&
+           a->s >= WK_JOINT_ROUND && a->t >= WK_JOINT_ROUND && a->q.wide == 8 && a->k.wide == 8 &&
+           a->v.wide == 8 && a->dy.wide == 8 && y->wide == 8;
+}
+
+/* The next part of a workspace. */
+static void *part_of(int64_t *used, char *base, int64_t bytes)
+{
+    char *part = base ? base + *used : NULL;
+    *used += (bytes + 1023) / 1024 * 1024;
+    return part;
+}
+
+/* Lays the parts out from `base` on, where there is one; returns their bytes. Those that begin as zeros come first. */
+static int64_t lay_out(attn_joint_args *j, int64_t d, int64_t per_tile, char *base, int64_t *zeros)
+{
+    int64_t heads = (int64_t)j->batch * j->hq, key_heads = (int64_t)j->batch * j->hk, used = 0;
+    int64_t round = ((int64_t)j->s + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND * WK_JOINT_ROUND;
+    j->peaks = part_of(&used, base, WK_PEAKS * 4);
+    j->turns = part_of(&used, base, (heads * j->tiles + 1) * 4);
+    *zeros = used;
+    j->q16 = part_of(&used, base, heads * j->s * d * 2);
+    j->dy16 = part_of(&used, base, heads * j->s * d * 2);
+    j->k16 = part_of(&used, base, key_heads * j->t * d * 2);
+    j->v16 = part_of(&used, base, key_heads * j->t * d * 2);
+    j->facts = part_of(&used, base, heads * 2 * round * 4);
+    j->sums = part_of(&used, base, heads * j->tiles * per_tile * d * 4);
+    return used;
+}
+
+/* Pairs of blocks wait for each other's first halves: all pairs of a unit must run at the same time. */
+static bool may_pair(const wk_call *c, const attn_joint_args *j)
+{
+    return j->causal && j->blocks <= wk_gpu_of(c->device)->facts.units / 2;
+}
+
+static int64_t rounds_of(int64_t heads, int64_t rows)
+{
+    return heads * ((rows + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND);
+}
+
+/* Blocks for the tensor with the most rows. */
+static i64 most_rounds(const attn_joint_args *j)
+{
+    i64 queries = rounds_of((int64_t)j->batch * j->hq, j->s),
+        keys = rounds_of((int64_t)j->batch * j->hk, j->t);
+    return queries > keys ? queries : keys;
+}
+
+static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)
+{
+    wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
+    wk_grid rows = {.x = most_rounds(j), .y = 4};
+    wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
+    i64 blocks = j->paired ? j->blocks - j->blocks / 2 : j->blocks;
+    wk_grid pass = {.x = blocks * j->batch * j->hk};
+    /* Keys and values, two tiles of queries and dy, one of scores and one of sums; what is known of queries. */
+    pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + WK_JOINT_KEYS * per_tile * 2 +
+                  per_tile * d * 4 + 4 * per_tile * 4 + 64;
+    WK_TRY(WK_LAUNCH(c, &peaks_kernel, &instance, rows, *j));
+    WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));
+    WK_TRY(WK_LAUNCH(c, &pass_kernel, &instance, pass, *j));
+    return WK_LAUNCH(c, &end_kernel, &instance, tiles, *j);
+}
+
+wk_status wk_gpu_joint_gradients(const wk_call *c, const attn_args *a, attn_view y)
+{
+    int per_tile = a->d == 64 ? 128 : 64;
+    attn_joint_args j = {.q = a->q,
+                         .k = a->k,
+                         .v = a->v,
+                         .dy = a->dy,
+                         .y = y,
+                         .lse = a->lse,
+                         .dq = wk_ptr(c->out[0]),
+                         .dk = wk_ptr(c->out[1]),
+                         .dv = wk_ptr(c->out[2]),
+                         .batch = a->batch,
+                         .hq = a->hq,
+                         .hk = a->hk,
+                         .group = a->group,
+                         .s = a->s,
+                         .t = a->t,
+                         .blocks = (a->t + WK_JOINT_KEYS - 1) / WK_JOINT_KEYS,
+                         .tiles = (a->s + per_tile - 1) / per_tile,
+                         .causal = a->causal,
+                         .scale = (float)a->scale};
+    int64_t zeros, bytes = lay_out(&j, a->d, per_tile, NULL, &zeros);
+    wk_tensor *room = wk_tensor_new(c->device, WK_U8, 1, &bytes);
+    if (!room)
+        return wk_error_status();
+    lay_out(&j, a->d, per_tile, wk_ptr(room), &zeros);
+    j.paired = may_pair(c, &j);
+    WK_TRY(wk_gpu_zero(c, j.peaks, (size_t)zeros));
+    return launch_all(c, &j, a->d, per_tile);
+}
