@@ -73,6 +73,33 @@ static void products(wk_device *d)
     }
 }
 
+/* 256 + 1 + 1 is a bf16, 256 + 1 is not and would be rounded down: bias, residual and activation see the sum itself. */
+static void rounded_once(wk_device *d)
+{
+    const float x[] = {256, 1, 256, 1, -256, -1}, ones[] = {1, 1, 1, 1, 1, 1};
+    const wk_activation acts[] = {WK_ACT_NONE, WK_ACT_RELU};
+    for (int k = 0; k < 6; k++) {
+        float y[6] = {0};
+        int addend = k / 2; /* bias, z, both */
+        wk_scope_begin();
+        wk_tensor *tx = wk_cast(wk_from_host(d, WK_F32, 2, (int64_t[]){3, 2}, x), WK_BF16);
+        wk_tensor *one = wk_cast(wk_from_host(d, WK_F32, 2, (int64_t[]){3, 2}, ones), WK_BF16);
+        wk_tensor *bias = wk_reshape(wk_narrow(one, 0, 0, 1), 1, (int64_t[]){2});
+        wk_tensor *t = wk_linear_act(tx, wk_narrow(one, 0, 0, 2), addend == 1 ? NULL : bias,
+                                     addend == 0 ? NULL : one, (wk_act){acts[k % 2], 0, 0});
+        CHECK(wk_to_host(wk_cast(t, WK_F32), y) == WK_OK);
+        for (int i = 0; i < 6; i++) {
+            float sum = i < 4 ? 258 : -256; /* 259 lies between 258 and 260 and goes to the even 260 */
+            if (addend == 2)
+                sum = i < 4 ? 260 : -255;
+            float want = acts[k % 2] == WK_ACT_RELU && sum < 0 ? 0 : sum;
+            test_check(y[i] == want, __FILE__, __LINE__, "addend %d, act %d: got %g, expected %g", addend,
+                       k % 2, (double)y[i], (double)want);
+        }
+        wk_scope_end();
+    }
+}
+
 static void events(wk_device *d)
 {
     wk_event *from = wk_event_new(d), *to = wk_event_new(d);
@@ -312,6 +339,7 @@ int main(void)
         bool gpu = strcmp(wk_device_name(d), "cpu") != 0;
         streams(d);
         products(d);
+        rounded_once(d);
         events(d);
         late_errors(d);
         threads(d);

@@ -1,6 +1,7 @@
 /* blas.c: matmul and linear in terms of the products that BLAS libraries know. */
 #include "blas.h"
 #include "act.h"
+#include "copy.h"
 #include "ops/act.h"
 #include "ops/matmul.h"
 #include "runtime.h"
@@ -106,16 +107,16 @@ static wk_status run_batch(const wk_call *c, wk_product p, const wk_tensor *a, c
         wk_product one = p;
         one.a = (const char *)p.a + (size_t)at[0] * bytes;
         one.b = (const char *)p.b + (size_t)at[1] * bytes;
-        one.y = (char *)p.y + (size_t)at[2] * bytes;
+        one.y = (char *)p.y + (size_t)at[2] * wk_bytes(p.out);
         WK_TRY(product_of(c, &one));
     }
     return WK_OK;
 }
 
-/* Views a, b and packed y of one batch. */
-static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor y)
+/* Views a, b and packed y of one batch. adds: to what y holds. */
+static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor y, bool adds)
 {
-    wk_product p = {.dtype = y.dtype};
+    wk_product p = {.dtype = a.dtype, .out = y.dtype, .adds = adds};
     if (wk_count(&y) == 0)
         return WK_OK;
     join_batch(&a, &b, &y);
@@ -127,7 +128,7 @@ static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor 
     p.b = wk_ptr(&b);
     p.y = wk_ptr(&y);
     if (p.k == 0)
-        return wk_gpu_zero(c, p.y, (size_t)wk_count(&y) * wk_bytes(y.dtype));
+        return adds ? WK_OK : wk_gpu_zero(c, p.y, (size_t)wk_count(&y) * wk_bytes(y.dtype));
     blas_matrix(&a, &p.a_turned, &p.lda);
     blas_matrix(&b, &p.b_turned, &p.ldb);
     return run_batch(c, p, &a, &b, &y);
@@ -145,7 +146,8 @@ static const wk_tensor *usable(const wk_tensor *t)
     return blas_matrix(&v, &turned, &ld) ? t : wk_tensor_packed(t);
 }
 
-static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_tensor *b, wk_tensor *y)
+static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_tensor *b, wk_tensor *y,
+                               bool adds)
 {
     wk_matmul_shape s;
     a = usable(a);
@@ -153,15 +155,15 @@ static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_te
     if (!b)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
-    return multiply(c, s.a, s.b, wk_matmul_result(y, &s, s.m, s.n));
+    return multiply(c, s.a, s.b, wk_matmul_result(y, &s, s.m, s.n), adds);
 }
 
-wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->in[1], c->out[0]); }
+wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->in[1], c->out[0], false); }
 
-/* ---- linear: the product, then bias and activation in place ---- */
+/* ---- linear: the product, with bias, activation and what is added ---- */
 
-/* x . weight^T into the output. */
-static wk_status multiply_linear(const wk_call *c)
+/* y = x . weight^T, or y += that. */
+static wk_status multiply_linear(const wk_call *c, wk_tensor *y, bool adds)
 {
     wk_tensor turned = wk_flipped(c->in[1]);
     const wk_tensor *weight = &turned;
@@ -177,25 +179,49 @@ static wk_status multiply_linear(const wk_call *c)
         turned.strides[0] = 1;
         turned.strides[1] = packed->shape[1];
     }
-    return multiply_into(c, c->in[0], weight, c->out[0]);
+    return multiply_into(c, c->in[0], weight, y, adds);
+}
+
+/* Before the product: y is the bias in every row, or z. */
+static wk_status begin_with(const wk_call *c, const wk_tensor *bias, const wk_tensor *z, wk_tensor *y)
+{
+    if (z)
+        return wk_gpu_copy(c, z, y);
+    wk_tensor rows = wk_tensor_local(bias);
+    rows.rank = y->rank;
+    for (int d = 0; d < y->rank; d++) {
+        rows.shape[d] = y->shape[d];
+        rows.strides[d] = d == y->rank - 1 ? bias->strides[0] : 0;
+    }
+    return wk_gpu_copy(c, &rows, y);
+}
+
+/* Elements of 16 bits are rounded once. What is only added can lie there before the product; an activation needs the
+ * sum as it was, in f32. */
+static wk_status run_linear(wk_call *c, const wk_tensor *z, wk_act act)
+{
+    wk_tensor *y = c->out[0];
+    const wk_tensor *bias = c->in[2];
+    bool narrow = wk_bytes(y->dtype) == 2, plain = act.kind == WK_ACT_NONE;
+    if (plain && !bias && !z)
+        return multiply_linear(c, y, false);
+    if (narrow && plain && !(bias && z)) {
+        WK_TRY(begin_with(c, bias, z, y));
+        return multiply_linear(c, y, true);
+    }
+    wk_tensor *sums = narrow ? wk_tensor_new(c->device, WK_F32, y->rank, y->shape) : y;
+    if (!sums)
+        return wk_error_status();
+    WK_TRY(multiply_linear(c, sums, false));
+    return wk_gpu_bias_act(c, sums, bias, z, -1, act, y);
 }
 
 wk_status wk_blas_run_linear(wk_call *c)
 {
-    wk_act act = {(wk_activation)WK_PARAMS(c, wk_linear_params)->act, 0, 0};
-    WK_TRY(multiply_linear(c));
-    bool done = !c->in[2] && act.kind == WK_ACT_NONE;
-    return done ? WK_OK : wk_gpu_bias_act(c, c->out[0], c->in[2], NULL, -1, act, c->out[0]);
+    return run_linear(c, NULL, (wk_act){(wk_activation)WK_PARAMS(c, wk_linear_params)->act, 0, 0});
 }
 
-wk_status wk_blas_run_linear_act(wk_call *c)
-{
-    wk_act act = wk_act_of(c);
-    const wk_tensor *bias = c->in[2], *z = c->in[WK_LINEAR_ACT_Z];
-    WK_TRY(multiply_linear(c));
-    bool done = !bias && !z && act.kind == WK_ACT_NONE;
-    return done ? WK_OK : wk_gpu_bias_act(c, c->out[0], bias, z, -1, act, c->out[0]);
-}
+wk_status wk_blas_run_linear_act(wk_call *c) { return run_linear(c, c->in[WK_LINEAR_ACT_Z], wk_act_of(c)); }
 
 /* For one row the weights are only read, once; wick's kernel does that as fast as memory goes. */
 static bool is_single_row(const wk_call *c)

@@ -6,7 +6,8 @@
 
 /* y = a . b for `batch` products, row-major. A transposed operand is one whose columns lie one element apart. */
 typedef struct {
-    wk_dtype dtype;
+    wk_dtype dtype, out; /* of a and b; of y: the same, or f32 */
+    bool adds;           /* to what y holds */
     i64 m, n, k, batch;
     const void *a, *b;
     void *y;
