@@ -60,8 +60,8 @@ static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, i
     wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
     i64 blocks = j->paired ? j->blocks - j->blocks / 2 : j->blocks;
     wk_grid pass = {.x = blocks * j->batch * j->hk};
-    /* Keys and values, two tiles of queries and dy, two of scores, one of sums; what is known of queries. */
-    pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + 2 * WK_JOINT_KEYS * per_tile * 2 +
+    /* Keys and values, two tiles of queries and dy, one of scores and one of sums; what is known of queries. */
+    pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + WK_JOINT_KEYS * per_tile * 2 +
                   per_tile * d * 4 + 4 * per_tile * 4 + 32;
     WK_TRY(WK_LAUNCH(c, &peaks_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));

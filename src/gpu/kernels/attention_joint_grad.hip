@@ -138,7 +138,7 @@ template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a
 
 template <int D> struct joint_room {
     static const int KEYS = WK_JOINT_KEYS, N = D == 64 ? 128 : 64;
-    f16 k[KEYS * D], v[KEYS * D], q[2][N * D], dy[2][N * D], weights[2][KEYS * N];
+    f16 k[KEYS * D], v[KEYS * D], q[2][N * D], dy[2][N * D], weights[KEYS * N];
     f32 sums[N * D]; /* a tile of dq, as the threads have it */
     f32 facts[2][2][N];
     u64 full, empty; /* of sums */
@@ -292,8 +292,8 @@ template <int D> struct joint_pass {
         gate_arrive(&room.full);
     }
 
-    /* Adds a tile to dk and dv, and the one before it to dq. */
-    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, bool begun, room_t &room)
+    /* Adds a tile to all three. */
+    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, room_t &room)
     {
         f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], sums[4][MMA_VALUES];
         fragment<f16> weights[N / 16][1], slopes[N / 16][1];
@@ -303,32 +303,29 @@ template <int D> struct joint_pass {
         k.tile = room.k;
         v.tile = room.v;
         start_dots<f16, D, N>(k, room.q[place], D, s);
-        start_dq(room.weights[place ^ 1], room.k, &sums[0][0]); /* of the first tile: of nothing */
+        start_dots<f16, D, N>(v, room.dy[place], D, p);
         products_wait<1, N / 16>(s);
         weigh(a, w, at, facts, s);
         UNROLL
         for (int n = 0; n < N / 16; n++)
             own_operand<f16, 1>(s[n], weights[n]);
-        start_dots<f16, D, N>(v, room.dy[place], D, p);
         start_add<f16, D, N, 1>(weights, room.dy[place], D, dv);
-        products_wait<2, 4>(sums);
-        if (begun)
-            pass_on(sums, count - 1, room);
         products_wait<1, N / 16>(p);
         UNROLL
         for (int n = 0; n < N / 16; n++) {
             UNROLL
-            for (int i = 0; i < MMA_VALUES; i++) {
-                u32 word = weights[n][0].w[i / 2];
-                f32 weight = get(f16{(unsigned short)(i % 2 ? word >> 16 : word)});
-                p[n][i] = weight * m_fma(p[n][i], slope, -facts[N + n * 16 + other_at(i)]);
-            }
+            for (int i = 0; i < MMA_VALUES; i++)
+                p[n][i] = s[n][i] * m_fma(p[n][i], slope, -facts[N + n * 16 + other_at(i)]);
             own_operand<f16, 1>(p[n], slopes[n]);
         }
         start_add<f16, D, N, 1>(slopes, room.q[place], D, dk);
-        keep(slopes, room.weights[place]);
+        keep(slopes, room.weights);
+        products_barrier();
+        start_dq(room.weights, room.k, &sums[0][0]);
         products_wait<0, D / 16>(dv);
         products_wait<0, D / 16>(dk);
+        products_wait<0, 4>(sums);
+        pass_on(sums, count, room);
     }
 };
 
@@ -357,20 +354,15 @@ template <int D, class T> DEVICE u32 joint_products(const attn_joint_args &a, co
     fetch_rows<D, WK_JOINT_KEYS>(room.v, a.v16, w.unit, a.t, w.first);
     joint_step now = {0, w.lo}, later = now;
     fetch_queries<D>(a, w.head_at(a, 0), w.lo, count & 1, room);
-    for (bool begun = false; now.head < a.group; count++, begun = true) {
+    for (; now.head < a.group; count++) {
         copies_wait();
         products_barrier();
         later.go_on(w);
         if (later.head < a.group)
             fetch_queries<D>(a, w.head_at(a, later.head), later.tile, (count & 1) ^ 1, room);
-        pass.add_tile(a, w, now.tile * joint_room<D>::N, count, begun, room);
+        pass.add_tile(a, w, now.tile * joint_room<D>::N, count, room);
         now = later;
     }
-    products_barrier();
-    f32 sums[4][MMA_VALUES];
-    pass.start_dq(room.weights[(count & 1) ^ 1], room.k, &sums[0][0]);
-    products_wait<0, 4>(sums);
-    pass.pass_on(sums, count - 1, room);
     int of_dk = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.q), of_dv = -(WEIGHT_SHIFT + n.dy);
     UNROLL
     for (int c = 0; c < D / 16; c++)
