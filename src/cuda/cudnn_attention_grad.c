@@ -5,6 +5,7 @@
  * without that. Of heads that share a key's it rounds each one's gradients before it adds them, unless they can be taken for
  * one: only where the user allows rounding. */
 #include "cudnn_attention.h"
+#include "gpu/attention.h"
 #include "gpu/runtime.h"
 #include "wick/index.h"
 #include "wick/matmul.h"
@@ -155,6 +156,8 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "cuDNN before 9.16 takes keys by 128";
     if (group_of(c) > 1 && wk_matmul_precision() != WK_PRECISION_FAST)
         return "cuDNN rounds weights and what it adds up, too much of it where heads share a key's";
+    if (wk_deterministic() && c->in[0]->shape[3] == 64 && wk_gpu_sdpa_backward_is_joint(c))
+        return "in a fixed order wick's own kernel is faster for heads of 64";
     if (heads_at_once(c) < 1)
         return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c);

@@ -53,29 +53,16 @@ static bool may_pair(const wk_call *c, const attn_joint_args *j)
     return j->causal && j->blocks <= wk_gpu_of(c->device)->facts.units / 2;
 }
 
-static int64_t rounds_of(int64_t heads, int64_t rows)
-{
-    return heads * ((rows + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND);
-}
-
-/* Blocks for the tensor with the most rows. */
-static i64 most_rounds(const attn_joint_args *j)
-{
-    i64 queries = rounds_of((int64_t)j->batch * j->hq, j->s),
-        keys = rounds_of((int64_t)j->batch * j->hk, j->t);
-    return queries > keys ? queries : keys;
-}
-
 static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)
 {
     wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
-    wk_grid rows = {.x = most_rounds(j), .y = 4};
+    wk_grid rows = {.x = 1024, .y = 4};
     wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
     i64 blocks = j->paired ? j->blocks - j->blocks / 2 : j->blocks;
     wk_grid pass = {.x = blocks * j->batch * j->hk};
     /* Keys and values, two tiles of queries and dy, one of scores and one of sums; what is known of queries. */
     pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + WK_JOINT_KEYS * per_tile * 2 +
-                  per_tile * d * 4 + 4 * per_tile * 4 + 64;
+                  per_tile * d * 4 + 4 * per_tile * 4 + 32;
     WK_TRY(WK_LAUNCH(c, &peaks_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &pass_kernel, &instance, pass, *j));

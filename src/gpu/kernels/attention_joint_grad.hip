@@ -46,105 +46,88 @@ DEVICE f32 times_power(f32 v, int n) { return v * power(n / 2) * power(n - n / 2
 
 DEVICE int rounded(int rows) { return (rows + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND * WK_JOINT_ROUND; }
 
-/* A block has WK_JOINT_ROUND rows of a head of q, k, v or dy (grid y). D / 8 lanes read a row. */
-template <class T, int D> struct joint_rows {
-    static const int LANES = D / 8, ROWS = 256 / LANES, STEPS = WK_JOINT_ROUND / ROWS;
-    int of, heads, n, row, lane; /* row: the thread's first */
-    u32 head;                    /* of all */
-    MEMBER bool find(const attn_joint_args &a)
-    {
-        of = block_id_y();
-        bool queries = of == WK_PEAK_Q || of == WK_PEAK_DY;
-        heads = queries ? a.hq : a.hk;
-        n = queries ? a.s : a.t;
-        lane = thread_id() % LANES;
-        u32 each = (u32)(n + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND;
-        head = block_id() / each;
-        row = (int)(block_id() - head * each) * WK_JOINT_ROUND + thread_id() / LANES;
-        return head < (u32)a.batch * heads;
-    }
-    /* Eight elements of the thread's row after `step` others; zeros where there is none. */
-    MEMBER pack<T, 8> read(const attn_view &v, int step) const
-    {
-        u32 b = head / heads;
-        int r = row + step * ROWS;
-        pack<T, 8> some = {};
-        if (r < n)
-            some = load<8>((const T *)v.data + b * v.b + (head - b * heads) * v.h + r * v.s + lane * 8);
-        return some;
-    }
-};
-
-DEVICE const attn_view &view_of(const attn_joint_args &a, int of)
+template <class T> DEVICE const T *row_of(const attn_view &v, i64 row, int heads, int n)
 {
-    return of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
+    i64 head = row / n, b = head / heads;
+    return (const T *)v.data + b * v.b + (head - b * heads) * v.h + (row - head * n) * v.s;
 }
 
-/* Of each tensor the largest element, and how long its longest row is. */
+/* Grid y: q, k, v, dy. Rows are read by D / 8 lanes each. */
 template <class T, int D> DEVICE void attn_joint_peaks(const attn_joint_args &a)
 {
-    joint_rows<T, D> rows;
+    const int LANES = D / 8, ROWS = 256 / LANES;
+    int of = block_id_y(), lane = thread_id() % LANES;
+    bool queries = of == WK_PEAK_Q || of == WK_PEAK_DY;
+    const attn_view &view = of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
+    int heads = queries ? a.hq : a.hk, n = queries ? a.s : a.t;
+    i64 rows = (i64)a.batch * heads * n;
     f32 top = 0, longest = 0;
-    if (!rows.find(a))
-        return;
-    UNROLL
-    for (int i = 0; i < rows.STEPS; i++) {
-        pack<T, 8> v = rows.read(view_of(a, rows.of), i);
+    for (i64 base = (i64)block_id() * ROWS; base < rows; base += (i64)grid_blocks() * ROWS) {
+        i64 row = base + thread_id() / LANES;
         f32 sum = 0;
-        UNROLL
-        for (int j = 0; j < 8; j++) {
-            f32 x = get(v.v[j]);
-            x = x < 0 ? -x : x;
-            x = x < infinity<f32>() ? x : 0;
-            top = x > top ? x : top;
-            sum += x * x;
+        if (row < rows) {
+            pack<T, 8> v = load<8>(row_of<T>(view, row, heads, n) + lane * 8);
+            UNROLL
+            for (int j = 0; j < 8; j++) {
+                f32 x = get(v.v[j]);
+                x = x < 0 ? -x : x;
+                x = x < infinity<f32>() ? x : 0;
+                top = x > top ? x : top;
+                sum += x * x;
+            }
         }
-        sum = wave_reduce<op_sum, rows.LANES>(sum);
+        sum = wave_reduce<op_sum, LANES>(sum);
         longest = sum > longest ? sum : longest;
     }
-    u32 most = bit_cast<u32>(wave_reduce<op_max>(top)), length = bit_cast<u32>(wave_reduce<op_max>(longest));
-    u32 *peak = a.peaks + rows.of, *norm = a.peaks + (rows.of == WK_PEAK_V ? WK_NORM_V : WK_NORM_DY);
-    if (lane_id() == 0 && most > *(volatile u32 *)peak)
-        atomic_max(peak, most);
-    if (lane_id() == 0 && (rows.of == WK_PEAK_V || rows.of == WK_PEAK_DY) && length > *(volatile u32 *)norm)
-        atomic_max(norm, length);
+    top = wave_reduce<op_max>(top);
+    longest = wave_reduce<op_max>(longest);
+    if (lane_id() == 0) {
+        atomic_max(a.peaks + of, bit_cast<u32>(top));
+        if (of == WK_PEAK_V || of == WK_PEAK_DY)
+            atomic_max(a.peaks + (of == WK_PEAK_V ? WK_NORM_V : WK_NORM_DY), bit_cast<u32>(longest));
+    }
 }
 
-/* The copies; with dy what is known of each query. */
+/* Grid y as before: the copies; with dy what is known of each query. */
 template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a)
 {
-    joint_rows<T, D> rows;
-    if (!rows.find(a))
-        return;
-    bool of_dy = rows.of == WK_PEAK_DY;
-    f16 *to = (f16 *)(rows.of == WK_PEAK_Q ? a.q16 : rows.of == WK_PEAK_K ? a.k16 : rows.of == WK_PEAK_V ? a.v16 : a.dy16);
+    const int LANES = D / 8, ROWS = 256 / LANES;
+    int of = block_id_y(), lane = thread_id() % LANES;
+    bool queries = of == WK_PEAK_Q || of == WK_PEAK_DY;
+    const attn_view &view = of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
+    f16 *to = (f16 *)(of == WK_PEAK_Q ? a.q16 : of == WK_PEAK_K ? a.k16 : of == WK_PEAK_V ? a.v16 : a.dy16);
+    int heads = queries ? a.hq : a.hk, n = queries ? a.s : a.t;
+    int round = rounded(a.s), padded = of == WK_PEAK_DY ? round : n;
+    i64 rows = (i64)a.batch * heads * padded;
     joint_shifts shifts = shifts_of(a.peaks);
-    f32 factor = power(shift_of(a.peaks[rows.of]));
-    i64 round = rounded(a.s);
-    UNROLL_BY_4
-    for (int i = 0; i < rows.STEPS; i++) {
-        int row = rows.row + i * rows.ROWS;
-        i64 at = (i64)rows.head * rows.n + row;
-        pack<T, 8> v = rows.read(view_of(a, rows.of), i);
-        pack<u32, 4> w;
-        UNROLL
-        for (int j = 0; j < 4; j++)
-            w.v[j] = two_of<f16>(get(v.v[2 * j]) * factor, get(v.v[2 * j + 1]) * factor);
-        if (row < rows.n)
-            store<4>((u32 *)(to + at * D + rows.lane * 8), w);
-        if (!of_dy)
-            continue;
-        pack<T, 8> y = rows.read(a.y, i);
+    f32 factor = power(shift_of(a.peaks[of]));
+    for (i64 base = (i64)block_id() * ROWS; base < rows; base += (i64)grid_blocks() * ROWS) {
+        i64 padded_row = base + thread_id() / LANES, head = padded_row / padded, i = padded_row - head * padded;
+        i64 row = head * n + i;
+        bool there = padded_row < rows && i < n;
         f32 delta = 0;
-        UNROLL
-        for (int j = 0; j < 8; j++)
-            delta += get(y.v[j]) * get(v.v[j]);
-        delta = wave_reduce<op_sum, rows.LANES>(delta);
-        if (rows.lane == 0) {
-            f32 lse = row < rows.n ? ((const f32 *)a.lse)[at] : infinity<f32>();
+        if (there) {
+            pack<T, 8> v = load<8>(row_of<T>(view, row, heads, n) + lane * 8);
+            pack<u32, 4> w;
+            UNROLL
+            for (int j = 0; j < 4; j++)
+                w.v[j] = two_of<f16>(get(v.v[2 * j]) * factor, get(v.v[2 * j + 1]) * factor);
+            store<4>((u32 *)(to + row * D + lane * 8), w);
+            if (of == WK_PEAK_DY) {
+                pack<T, 8> y = load<8>(row_of<T>(a.y, row, heads, n) + lane * 8);
+                UNROLL
+                for (int j = 0; j < 8; j++)
+                    delta += get(y.v[j]) * get(v.v[j]);
+            }
+        }
+        if (of != WK_PEAK_DY)
+            continue;
+        delta = wave_reduce<op_sum, LANES>(delta);
+        if (lane == 0 && padded_row < rows) {
+            f32 lse = there ? ((const f32 *)a.lse)[row] : infinity<f32>();
             lse = lse == -infinity<f32>() ? infinity<f32>() : lse;
-            a.facts[rows.head * 2 * round + row] = lse * LOG2E - WEIGHT_SHIFT;
-            a.facts[(rows.head * 2 + 1) * round + row] = times_power(delta, shifts.v + shifts.dy + shifts.s);
+            a.facts[head * 2 * round + i] = lse * LOG2E - WEIGHT_SHIFT;
+            a.facts[(head * 2 + 1) * round + i] = times_power(delta, shifts.v + shifts.dy + shifts.s);
         }
     }
 }
@@ -154,11 +137,11 @@ template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a
 #ifdef WK_HOPPER
 
 template <int D> struct joint_room {
-    static const int KEYS = WK_JOINT_KEYS, N = D == 64 ? 128 : 64, WRITERS = 4;
+    static const int KEYS = WK_JOINT_KEYS, N = D == 64 ? 128 : 64;
     f16 k[KEYS * D], v[KEYS * D], q[2][N * D], dy[2][N * D], weights[KEYS * N];
     f32 sums[N * D]; /* a tile of dq, as the threads have it */
     f32 facts[2][2][N];
-    u64 full[WRITERS], empty; /* of sums */
+    u64 full, empty; /* of sums */
     u32 number;
 };
 
@@ -166,12 +149,9 @@ DEVICE void gate_init(u64 *p, int threads)
 {
     asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads) : "memory");
 }
-DEVICE void gate_arrive_if(bool there, u64 *p)
+DEVICE void gate_arrive(u64 *p)
 {
-    asm volatile("{.reg .b64 state;\n.reg .pred there;\nsetp.ne.u32 there, %1, 0;\n"
-                 "@there mbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(p)),
-                 "r"((u32)there)
-                 : "memory");
+    asm volatile("{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(p)) : "memory");
 }
 DEVICE void gate_wait(u64 *p, u32 phase)
 {
@@ -242,8 +222,7 @@ template <int D> DEVICE void fetch_queries(const attn_joint_args &a, i64 head, i
     fetch_rows<D, N>(room.q[place], a.q16, head, a.s, tile * N);
     fetch_rows<D, N>(room.dy[place], a.dy16, head, a.s, tile * N);
     if (thread_id() < N / 2) {
-        int which = thread_id() / (N / 4), i = thread_id() % (N / 4) * 4;
-        i64 round = rounded(a.s);
+        int which = thread_id() / (N / 4), i = thread_id() % (N / 4) * 4, round = rounded(a.s);
         copy_async(&room.facts[place][which][i], a.facts + (head * 2 + which) * round + tile * N + i, true);
     }
 }
@@ -251,8 +230,8 @@ template <int D> DEVICE void fetch_queries(const attn_joint_args &a, i64 head, i
 template <int D> struct joint_pass {
     typedef joint_room<D> room_t;
     static const int N = room_t::N, KEYS = room_t::KEYS;
-    f32 dk[D / 16][MMA_VALUES], dv[D / 16][MMA_VALUES], sums[4][MMA_VALUES];
-    f32 one, score, slope; /* what products are multiplied with */
+    f32 dk[D / 16][MMA_VALUES], dv[D / 16][MMA_VALUES];
+    f32 score, slope; /* what products are multiplied with */
     int owner0;
 
     /* Products q . k become weights. */
@@ -300,36 +279,30 @@ template <int D> struct joint_pass {
         wgmma_commit();
     }
 
-    /* Waits until so many of the block's tiles are taken from there, if it has had them. */
-    MEMBER void wait_taken(u32 count, room_t &room) const
+    /* A tile's part of dq to where it is added from. count: of the block's tiles. */
+    MEMBER void pass_on(const f32 (*sums)[MMA_VALUES], u32 count, room_t &room)
     {
         if (count > 0)
             gate_wait(&room.empty, (count - 1) & 1);
-    }
-    /* A tile's part of dq to where it is added from. */
-    MEMBER void pass_on(u32 count, bool there, room_t &room) const
-    {
         UNROLL
         for (int j = 0; j < 8; j++)
             store<4>(room.sums + (wave_id() / 4 * 8 + j) * 512 + thread_id() % 128 * 4,
                      *(const pack<f32, 4> *)&sums[j / 2][j % 2 * 4]);
         proxy_fence();
-        gate_arrive_if(there, &room.full[count % room_t::WRITERS]);
+        gate_arrive(&room.full);
     }
 
-    /* Adds a tile to dk and dv. before: whether there was one before it, whose part of dq is passed on meanwhile. */
-    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, bool before, room_t &room)
+    /* Adds a tile to all three. */
+    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, room_t &room)
     {
-        f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], made[4][MMA_VALUES];
+        f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], sums[4][MMA_VALUES];
         fragment<f16> weights[N / 16][1], slopes[N / 16][1];
         const int place = count & 1;
         const f32 *facts = room.facts[place][0];
         owners<f16, D, KEYS> k, v;
         k.tile = room.k;
         v.tile = room.v;
-        wait_taken(count - before, room);
         start_dots<f16, D, N>(k, room.q[place], D, s);
-        pass_on(count - 1, before, room);
         start_dots<f16, D, N>(v, room.dy[place], D, p);
         products_wait<1, N / 16>(s);
         weigh(a, w, at, facts, s);
@@ -348,15 +321,11 @@ template <int D> struct joint_pass {
         start_add<f16, D, N, 1>(slopes, room.q[place], D, dk);
         keep(slopes, room.weights);
         products_barrier();
-        start_dq(room.weights, room.k, &made[0][0]);
+        start_dq(room.weights, room.k, &sums[0][0]);
         products_wait<0, D / 16>(dv);
         products_wait<0, D / 16>(dk);
-        products_wait<0, 4>(made);
-        UNROLL
-        for (int n = 0; n < 4; n++)
-            UNROLL
-            for (int i = 0; i < MMA_VALUES; i++)
-                sums[n][i] = made[n][i] * one; /* in registers that products have nothing to do with */
+        products_wait<0, 4>(sums);
+        pass_on(sums, count, room);
     }
 };
 
@@ -379,24 +348,21 @@ template <int D, class T> DEVICE u32 joint_products(const attn_joint_args &a, co
     joint_shifts n = shifts_of(a.peaks);
     pass.score = times_power(a.scale * LOG2E, -n.q - n.k);
     pass.slope = power(n.s);
-    pass.one = bit_cast<f32>(0x3F800000 | w.number >> 31);
     pass.owner0 = w.first + wave_id() * 16;
     products_barrier(); /* nobody is at the keys before these */
     fetch_rows<D, WK_JOINT_KEYS>(room.k, a.k16, w.unit, a.t, w.first);
     fetch_rows<D, WK_JOINT_KEYS>(room.v, a.v16, w.unit, a.t, w.first);
     joint_step now = {0, w.lo}, later = now;
     fetch_queries<D>(a, w.head_at(a, 0), w.lo, count & 1, room);
-    for (bool begun = false; now.head < a.group; count++, begun = true) {
+    for (; now.head < a.group; count++) {
         copies_wait();
         products_barrier();
         later.go_on(w);
         if (later.head < a.group)
             fetch_queries<D>(a, w.head_at(a, later.head), later.tile, (count & 1) ^ 1, room);
-        pass.add_tile(a, w, now.tile * joint_room<D>::N, count, begun, room);
+        pass.add_tile(a, w, now.tile * joint_room<D>::N, count, room);
         now = later;
     }
-    pass.wait_taken(count - 1, room);
-    pass.pass_on(count - 1, true, room);
     int of_dk = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.q), of_dv = -(WEIGHT_SHIFT + n.dy);
     UNROLL
     for (int c = 0; c < D / 16; c++)
@@ -410,23 +376,20 @@ template <int D, class T> DEVICE u32 joint_products(const attn_joint_args &a, co
     return count;
 }
 
-/* Has every fourth tile of dq added, each when its turn has come. A lane of each of four waves does this: it takes longer than a
- * tile until one is in memory and the next block hears of it. */
+/* One thread has the tiles of dq added, each when its turn has come. */
 template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_walk &w, u32 count, joint_room<D> &room)
 {
-    const int N = joint_room<D>::N, WRITERS = joint_room<D>::WRITERS;
+    const int N = joint_room<D>::N;
     const u32 BYTES = sizeof room.sums, from = shared_address(room.sums);
     for (int head = 0; head < a.group; head++)
         for (int tile = w.lo; tile < w.tiles; tile++, count++) {
-            if (count % WRITERS != wave_id() - 8)
-                continue;
             i64 at = w.head_at(a, head) * w.tiles + tile;
             const f32 *to = a.sums + at * (N * D);
             u32 turn = w.turn_at<N>(a, tile), now;
+            gate_wait(&room.full, count & 1);
             do {
                 asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(a.turns + at) : "memory");
             } while (now != turn);
-            gate_wait(&room.full[count % WRITERS], count / WRITERS & 1);
             proxy_fence();
             if (turn == 0)
                 asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(BYTES)
@@ -435,8 +398,9 @@ template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_wal
                 asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
                              "r"(BYTES)
                              : "memory");
-            asm volatile("cp.async.bulk.commit_group;\ncp.async.bulk.wait_group.read 0;" ::: "memory");
-            gate_arrive_if(true, &room.empty);
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+            gate_arrive(&room.empty);
             asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
             proxy_fence();
             device_fence();
@@ -452,9 +416,7 @@ template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
     joint_room<D> &room = *(joint_room<D> *)bytes;
     joint_walk w;
     if (thread_id() == 0) {
-        UNROLL
-        for (int i = 0; i < room.WRITERS; i++)
-            gate_init(&room.full[i], 256);
+        gate_init(&room.full, 256);
         gate_init(&room.empty, 1);
         room.number = atomic_next_of_all(a.turns + (i64)a.batch * a.hq * a.tiles);
     }
@@ -469,7 +431,7 @@ template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         ROLLED
-        for (int part = 0; lane_id() == 0 && part < 2 && w.find_keys<joint_room<D>::N>(a, part); part++)
+        for (int part = 0; thread_id() == 256 && part < 2 && w.find_keys<joint_room<D>::N>(a, part); part++)
             count = joint_sums<D>(a, w, count, room);
     }
 }
@@ -484,7 +446,7 @@ template <class T, int D> DEVICE void attn_joint_end(const attn_joint_args &a)
     joint_shifts n = shifts_of(a.peaks);
     int shift = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.k), wave = wave_id() % 4, half = wave_id() / 4;
     for (i64 at = block_id(); at < (i64)a.batch * a.hq * a.tiles; at += grid_blocks()) {
-        i64 head = (u32)at / (u32)a.tiles;
+        i64 head = at / a.tiles;
         int first = (int)(at - head * a.tiles) * N + wave * 16 + lane_id() / 4 + (D == 64 ? half * 64 : 0);
         int col = lane_id() % 4 * 2 + (D == 64 ? 0 : half * 64);
         UNROLL
