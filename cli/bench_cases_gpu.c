@@ -52,7 +52,8 @@
      how},
 #define SDPA_BACKWARD(name, q, kv, row, more, flops) \
     SDPA_GRADIENT(name ".bf16", q, kv, row, more, flops, BENCH_PLAIN) \
-    SDPA_GRADIENT(name ".bf16.any_order", q, kv, row, more, flops, BENCH_ANY_ORDER)
+    SDPA_GRADIENT(name ".bf16.fast", q, kv, row, more, flops, BENCH_FAST) \
+    SDPA_GRADIENT(name ".bf16.fast.any_order", q, kv, row, more, flops, BENCH_FAST | BENCH_ANY_ORDER)
 
 #define CONV(name, x, w, more, flops) \
     {"conv2d." name ".f32", "conv2d", "x=T[" x "] weight=T[" w "]" more, WK_F32, 0, flops, 0, BENCH_PLAIN}, \
@@ -189,8 +190,6 @@ static const bench_case cases[] = {
     SDPA("decode", "16,32,1,128", "16,8,8192,128", "", 2.0 * 16 * 8 * 8192 * 128 * 2, 0)
     SDPA_BACKWARD("prefill", "4,32,4096,128", "4,32,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
     SDPA_BACKWARD("gqa", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128)
-    SDPA_GRADIENT("gqa.bf16.fast", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128, BENCH_FAST)
-    SDPA_GRADIENT("gqa.bf16.fast.any_order", "4,32,4096,128", "4,8,4096,128", "4,32,4096", " causal=1", 5.0 * 4 * 32 * 4096 * 4096 * 128, BENCH_FAST | BENCH_ANY_ORDER)
     SDPA_BACKWARD("full64", "8,16,4096,64", "8,16,4096,64", "8,16,4096", "", 10.0 * 8 * 16 * 4096 * 4096 * 64)
     {"sdpa.f32.2x16x2048x64", "sdpa", "q=T[2,16,2048,64] k=T[2,16,2048,64] v=T[2,16,2048,64]", WK_F32, 0,
      4.0 * 2 * 16 * 2048 * 2048 * 64, 0, BENCH_PLAIN},

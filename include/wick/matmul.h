@@ -53,7 +53,7 @@ WK_API wk_status wk_linear_backward(const wk_tensor *x, const wk_tensor *weight,
 
 /* How exact products, those of convolutions, attention and recurrent layers too, have to be on devices with faster,
  * coarser units: the default keeps f32 in f32; FAST allows tf32 for f32, half-precision accumulation for f16, and that what
- * lies between the products of attention is rounded to the dtype.
+ * lies between the products of attention's gradients is rounded to the dtype. (cuDNN's forward rounds weights always.)
  * Process-wide; the CPU is always exact. WICK_PRECISION=fast in the environment is FAST. */
 typedef enum { WK_PRECISION_EXACT, WK_PRECISION_FAST } wk_precision;
 WK_API void wk_set_matmul_precision(wk_precision precision);

@@ -154,8 +154,8 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "it takes cuDNN 9.6";
     if (c->in[1]->shape[2] % 128 && wk_cudnn.cudnnGetVersion() < ODD_KEYS)
         return "cuDNN before 9.16 takes keys by 128";
-    if (group_of(c) > 1 && wk_matmul_precision() != WK_PRECISION_FAST)
-        return "cuDNN rounds weights and what it adds up, too much of it where heads share a key's";
+    if (wk_matmul_precision() != WK_PRECISION_FAST)
+        return "cuDNN rounds weights and the scores' gradients to bf16 (wk_set_matmul_precision)";
     if (wk_deterministic() && c->in[0]->shape[3] == 64 && wk_gpu_sdpa_backward_is_joint(c))
         return "in a fixed order wick's own kernel is faster for heads of 64";
     if (heads_at_once(c) < 1)

@@ -532,8 +532,12 @@ static wk_status run_sdpa_backward(wk_call *c)
     if (!lse)
         return wk_error_status();
     a.lse = wk_ptr(lse);
-    if (takes_joint(c, &a))
-        return wk_gpu_joint_gradients(c, &a, view_of(c->in[3]));
+    if (takes_joint(c, &a)) {
+        wk_status status = wk_gpu_joint_gradients(c, &a, view_of(c->in[3]));
+        if (status != WK_ERR_MEMORY)
+            return status;
+        wk_error_clear(); /* the others need less */
+    }
     WK_TRY(launch_delta(c, &a));
     if (takes_matrix(c, &a, c->dtype) && widest(&a) <= 128)
         return matrix_gradients(c, a);

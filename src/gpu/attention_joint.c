@@ -10,6 +10,9 @@ static const wk_kernel pass_kernel = {
 static const wk_kernel end_kernel = {
     "attention_joint_grad", "attn_joint_end", "attn_joint_args", 256, .types = 1, .ints = 1};
 
+/* Streams whose passes may run at the same time; see may_pair. */
+enum { STREAMS = 8 };
+
 /* bf16 alone: weights have 11 bits there, which for f16 is too little. Short sequences are not worth the copies. */
 bool wk_gpu_joint_takes(const wk_call *c, const attn_args *a, const attn_view *y)
 {
@@ -19,7 +22,8 @@ bool wk_gpu_joint_takes(const wk_call *c, const attn_args *a, const attn_view *y
     return wanted && c->dtype == WK_BF16 && strcmp(wk_gpu_of(c->device)->facts.arch, "sm_90") == 0 &&
            a->window == 0 && (!a->causal || a->s == a->t) && a->d == a->dv && (a->d == 64 || a->d == 128) &&
            a->s >= WK_JOINT_ROUND && a->t >= WK_JOINT_ROUND && a->q.wide == 8 && a->k.wide == 8 &&
-           a->v.wide == 8 && a->dy.wide == 8 && y->wide == 8;
+           a->v.wide == 8 && a->dy.wide == 8 && y->wide == 8 &&
+           wk_gpu_stream_count(wk_gpu_of(c->device)) <= STREAMS;
 }
 
 /* The next part of a workspace. */
@@ -47,10 +51,12 @@ static int64_t lay_out(attn_joint_args *j, int64_t d, int64_t per_tile, char *ba
     return used;
 }
 
-/* Pairs of blocks wait for each other's first halves: all pairs of a unit must run at the same time. */
+/* Pairs of blocks wait for each other's first halves: all pairs of a unit must run at the same time. Blocks that wait for
+ * one that has not begun must therefore leave room for it, those of other streams' passes too. */
 static bool may_pair(const wk_call *c, const attn_joint_args *j)
 {
-    return j->causal && j->blocks <= wk_gpu_of(c->device)->facts.units / 2;
+    int pairs = j->blocks - j->blocks / 2;
+    return j->causal && (pairs - 1) * STREAMS < (int)wk_gpu_of(c->device)->facts.units;
 }
 
 static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)

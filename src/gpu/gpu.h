@@ -124,5 +124,7 @@ wk_status wk_gpu_zero(const wk_call *c, void *p, size_t bytes);
 /* The calling thread's stream on this device: the one pushed last, else the device's own. */
 wk_stream *wk_gpu_stream(const wk_gpu *g);
 void *wk_gpu_stream_handle(const wk_gpu *g);
+/* How many there are now. */
+int wk_gpu_stream_count(wk_gpu *g);
 
 #endif

@@ -24,6 +24,16 @@ wk_stream *wk_gpu_stream(const wk_gpu *g)
 
 void *wk_gpu_stream_handle(const wk_gpu *g) { return wk_gpu_stream(g)->handle; }
 
+int wk_gpu_stream_count(wk_gpu *g)
+{
+    int n = 0;
+    pthread_mutex_lock(&g->lock);
+    for (const wk_stream *s = g->streams; s; s = s->next)
+        n += !s->idle;
+    pthread_mutex_unlock(&g->lock);
+    return n;
+}
+
 /* A record that no stream uses, or a new one. Records stay: storage may point to one long after. */
 static wk_stream *take_record(wk_gpu *g)
 {
