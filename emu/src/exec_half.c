@@ -5,27 +5,13 @@
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))
 #define MED3(a, b, c) MAX(MIN(a, b), MIN(MAX(a, b), c))
-static inline float minf(float a, float b) { return a == b ? u2f(f2u(a) | f2u(b)) : (a < b || b != b) ? a : b; }
-static inline float maxf(float a, float b) { return a == b ? u2f(f2u(a) & f2u(b)) : (a > b || b != b) ? a : b; }
-static inline float med3f(float a, float b, float c) { return maxf(minf(a, b), minf(maxf(a, b), c)); }
+static inline float med3f(float a, float b, float c) { return max_f32(min_f32(a, b), min_f32(max_f32(a, b), c)); }
 /* a*b is exact in double, so this rounds once but for rare ties beyond 53 bits */
 static inline uint32_t fma_h(float a, float b, float c) { return d2h((double)a * b + c); }
 static float fract_h(float x)
 {
     float r = x - floorf(x);
     return r < 1 ? r : 0x1.ffcp-1f;
-}
-static float frexp_mant_h(float x)
-{
-    int e;
-    return isfinite(x) ? frexpf(x, &e) : x;
-}
-static uint32_t frexp_exp_h(float x)
-{
-    int e = 0;
-    if (isfinite(x))
-        frexpf(x, &e);
-    return (uint16_t)e;
 }
 static float turns(float x) { return (float)(2 * 3.14159265358979323846 * (x - floor((double)x))); }
 static uint32_t cvt_u16(float x) { return !(x > 0) ? 0 : x >= 65535 ? 65535 : (uint32_t)x; }
@@ -35,17 +21,10 @@ static uint32_t cvt_i16(float x)
 }
 static float div_fixup_h(float q, float d, float n)
 {
+    double r;
     bool neg = (f2u(d) ^ f2u(n)) >> 31;
-    if (n != n)
-        return n;
-    if (d != d)
-        return d;
-    if ((d == 0 && n == 0) || (isinf(d) && isinf(n)))
-        return NAN;
-    if (d == 0 || isinf(n))
-        return neg ? -INFINITY : INFINITY;
-    if (isinf(d) || n == 0)
-        return neg ? -0.0f : 0.0f;
+    if (div_special(d, n, &r))
+        return (float)r;
     return neg ? -fabsf(q) : fabsf(q);
 }
 
@@ -87,8 +66,8 @@ static float div_fixup_h(float q, float d, float n)
     X(v_fract_f16, f2h(fract_h(a))) \
     X(v_sin_f16, f2h(sinf(turns(a)))) \
     X(v_cos_f16, f2h(cosf(turns(a)))) \
-    X(v_frexp_mant_f16, f2h(frexp_mant_h(a))) \
-    X(v_frexp_exp_i16_f16, frexp_exp_h(a)) \
+    X(v_frexp_mant_f16, f2h(frexp_mant_f32(a))) \
+    X(v_frexp_exp_i16_f16, (uint16_t)frexp_exp_f32(a)) \
     X(v_cvt_u16_f16, cvt_u16(a)) \
     X(v_cvt_i16_f16, cvt_i16(a))
 #define F16_2(X) \
@@ -96,17 +75,17 @@ static float div_fixup_h(float q, float d, float n)
     X(v_sub_f16, f2h(a - b)) \
     X(v_subrev_f16, f2h(b - a)) \
     X(v_mul_f16, f2h(a *b)) \
-    X(v_min_f16, f2h(minf(a, b))) \
-    X(v_max_f16, f2h(maxf(a, b))) \
+    X(v_min_f16, f2h(min_f32(a, b))) \
+    X(v_max_f16, f2h(max_f32(a, b))) \
     X(v_minimum_f16, f2h(minimum(a, b))) \
     X(v_maximum_f16, f2h(maximum(a, b)))
 #define F16_3(X) /* keep the high half */ \
-    X(v_maxmin_f16, f2h(minf(maxf(a, b), c))) \
-    X(v_minmax_f16, f2h(maxf(minf(a, b), c))) \
+    X(v_maxmin_f16, f2h(min_f32(max_f32(a, b), c))) \
+    X(v_minmax_f16, f2h(max_f32(min_f32(a, b), c))) \
     X(v_fma_f16, fma_h(a, b, c)) \
     X(v_mad_f16, f2h(h2f(f2h(a *b)) + c)) \
-    X(v_min3_f16, f2h(minf(minf(a, b), c))) \
-    X(v_max3_f16, f2h(maxf(maxf(a, b), c))) \
+    X(v_min3_f16, f2h(min_f32(min_f32(a, b), c))) \
+    X(v_max3_f16, f2h(max_f32(max_f32(a, b), c))) \
     X(v_med3_f16, f2h(med3f(a, b, c))) \
     X(v_minimum3_f16, f2h(minimum(minimum(a, b), c))) \
     X(v_maximum3_f16, f2h(maximum(maximum(a, b), c))) \
@@ -320,8 +299,8 @@ static void packed_write(Wave *w, const Inst *in, uint32_t *r, bool is_float)
 #define PK_F2(X) \
     X(v_pk_add_f16, f2h(a + b)) \
     X(v_pk_mul_f16, f2h(a *b)) \
-    X(v_pk_min_f16, f2h(minf(a, b))) \
-    X(v_pk_max_f16, f2h(maxf(a, b))) \
+    X(v_pk_min_f16, f2h(min_f32(a, b))) \
+    X(v_pk_max_f16, f2h(max_f32(a, b))) \
     X(v_pk_minimum_f16, f2h(minimum(a, b))) \
     X(v_pk_maximum_f16, f2h(maximum(a, b)))
 #define PK_W2(X) \

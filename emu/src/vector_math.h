@@ -7,11 +7,6 @@
 
 #define PI 3.14159265358979323846
 
-static inline float min_f32(float a, float b)
-{
-    return a == b ? u2f(f2u(a) | f2u(b)) : (a < b || b != b) ? a : b; /* min(+0, -0) is -0 */
-}
-static inline float max_f32(float a, float b) { return a == b ? u2f(f2u(a) & f2u(b)) : (a > b || b != b) ? a : b; }
 static inline double min_f64(double a, double b) { return a == b ? u2d(d2u(a) | d2u(b)) : (a < b || b != b) ? a : b; }
 static inline double max_f64(double a, double b) { return a == b ? u2d(d2u(a) & d2u(b)) : (a > b || b != b) ? a : b; }
 static inline float med3_f32(float a, float b, float c)
@@ -48,18 +43,6 @@ static float cos_turns(float x)
 {
     double t = x - floor((double)x);
     return fabs((double)x) > 16777216.0 ? 1 : (float)cos(2 * PI * t);
-}
-static float frexp_mant_f32(float x)
-{
-    int e;
-    return isfinite(x) ? frexpf(x, &e) : x;
-}
-static int32_t frexp_exp_f32(float x)
-{
-    int e = 0;
-    if (isfinite(x))
-        frexpf(x, &e);
-    return e;
 }
 static double frexp_mant_f64(double x)
 {
@@ -167,17 +150,10 @@ static inline float div_fixup_f32(float q, float d, float n)
 }
 static double div_fixup_f64(double q, double d, double n)
 {
+    double r;
     bool neg = (d2u(d) ^ d2u(n)) >> 63;
-    if (n != n)
-        return n;
-    if (d != d)
-        return d;
-    if ((d == 0 && n == 0) || (isinf(d) && isinf(n)))
-        return NAN;
-    if (d == 0 || isinf(n))
-        return neg ? -INFINITY : INFINITY;
-    if (isinf(d) || n == 0)
-        return neg ? -0.0 : 0.0;
+    if (div_special(d, n, &r))
+        return r;
     if ((int)(d2u(n) >> 52 & 2047) - (int)(d2u(d) >> 52 & 2047) < -1075)
         return neg ? -0.0 : 0.0;
     if (q != q)

@@ -1,5 +1,6 @@
-/* vmath.h - exp2, log2 and ldexp of a float in double arithmetic, without calls and branches, so that a loop over
- * lanes becomes vector code.  The error before rounding is below 2^-45: half an ulp, as good as correctly rounded. */
+/* vmath.h - what vector instructions of more than one width are made of.  exp2, log2 and ldexp of a float are in double
+ * arithmetic, without calls and branches, so that a loop over lanes becomes vector code.  The error before rounding is
+ * below 2^-45: half an ulp, as good as correctly rounded. */
 #ifndef ROCM_EMU_VMATH_H
 #define ROCM_EMU_VMATH_H
 #include "exec.h"
@@ -41,5 +42,39 @@ static inline float vldexp(float x, int32_t n)
 {
     int64_t k = n < -300 ? -300 : n > 300 ? 300 : n;
     return (float)((double)x * u2d((uint64_t)(k + 1023) << 52));
+}
+
+static inline float min_f32(float a, float b)
+{
+    return a == b ? u2f(f2u(a) | f2u(b)) : (a < b || b != b) ? a : b; /* min(+0, -0) is -0 */
+}
+static inline float max_f32(float a, float b) { return a == b ? u2f(f2u(a) & f2u(b)) : (a > b || b != b) ? a : b; }
+static inline float frexp_mant_f32(float x)
+{
+    int e;
+    return isfinite(x) ? frexpf(x, &e) : x;
+}
+static inline int32_t frexp_exp_f32(float x)
+{
+    int e = 0;
+    if (isfinite(x))
+        frexpf(x, &e);
+    return e;
+}
+/* The quotient n / d where it is no matter of digits. */
+static inline bool div_special(double d, double n, double *r)
+{
+    bool neg = (d2u(d) ^ d2u(n)) >> 63;
+    if (n != n || d != d)
+        *r = n != n ? n : d;
+    else if ((d == 0 && n == 0) || (isinf(d) && isinf(n)))
+        *r = NAN;
+    else if (d == 0 || isinf(n))
+        *r = neg ? -INFINITY : INFINITY;
+    else if (isinf(d) || n == 0)
+        *r = neg ? -0.0 : 0.0;
+    else
+        return false;
+    return true;
 }
 #endif

@@ -111,17 +111,18 @@ static wk_status product(wk_gpu *g, void *opened, const wk_product *p)
     cublasComputeType_t compute = wide   ? CUBLAS_COMPUTE_64F
                                   : fast ? CUBLAS_COMPUTE_32F_FAST_TF32
                                          : CUBLAS_COMPUTE_32F;
-    const void *alpha = wide ? (const void *)&one64 : &one, *beta = wide ? (const void *)&zero64 : &zero;
+    const void *alpha = wide ? (const void *)&one64 : &one;
+    const void *beta = p->adds ? alpha : wide ? (const void *)&zero64 : &zero;
     cudaDataType t = types[p->dtype], ty = types[p->out];
     cublasOperation_t tb = turn[p->b_turned], ta = turn[p->a_turned];
     int n = (int)p->n, m = (int)p->m, k = (int)p->k, ldb = (int)p->ldb, lda = (int)p->lda, ldy = (int)p->ldy;
     cublasStatus_t status =
         p->batch == 1
-            ? blas.cublasGemmEx(handle, tb, ta, n, m, k, alpha, p->b, t, ldb, p->a, t, lda,
-                                p->adds ? alpha : beta, p->y, ty, ldy, compute, CUBLAS_GEMM_DEFAULT)
+            ? blas.cublasGemmEx(handle, tb, ta, n, m, k, alpha, p->b, t, ldb, p->a, t, lda, beta, p->y, ty,
+                                ldy, compute, CUBLAS_GEMM_DEFAULT)
             : blas.cublasGemmStridedBatchedEx(handle, tb, ta, n, m, k, alpha, p->b, t, ldb, p->b_stride, p->a,
-                                              t, lda, p->a_stride, p->adds ? alpha : beta, p->y, ty, ldy,
-                                              p->y_stride, (int)p->batch, compute, CUBLAS_GEMM_DEFAULT);
+                                              t, lda, p->a_stride, beta, p->y, ty, ldy, p->y_stride,
+                                              (int)p->batch, compute, CUBLAS_GEMM_DEFAULT);
     return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "gemm", status);
 }
 

@@ -21,6 +21,18 @@ static const char *bias_act_formula(int64_t act)
     return formulas[act];
 }
 
+wk_tensor wk_gpu_bias_over(const wk_tensor *bias, const wk_tensor *x, int64_t dim)
+{
+    int at = wk_shape_dim(x->rank, dim);
+    wk_tensor over = wk_tensor_local(bias);
+    over.rank = x->rank;
+    for (int d = 0; d < x->rank; d++) {
+        over.shape[d] = x->shape[d];
+        over.strides[d] = d == at ? bias->strides[0] : 0;
+    }
+    return over;
+}
+
 wk_status wk_gpu_bias_act(const wk_call *c, const wk_tensor *x, const wk_tensor *bias, const wk_tensor *z,
                           int64_t dim, wk_act act, wk_tensor *out)
 {
@@ -30,16 +42,10 @@ wk_status wk_gpu_bias_act(const wk_call *c, const wk_tensor *x, const wk_tensor 
                     .n_in = 1,
                     .out = out,
                     .f = {act.alpha, act.beta}};
-    wk_tensor spread;
-    if (bias) { /* with the strides of the dimension it lies along */
-        int at = wk_shape_dim(x->rank, dim);
-        spread = wk_tensor_local(bias);
-        spread.rank = x->rank;
-        for (int d = 0; d < x->rank; d++) {
-            spread.shape[d] = x->shape[d];
-            spread.strides[d] = d == at ? bias->strides[0] : 0;
-        }
-        m.in[m.n_in++] = &spread;
+    wk_tensor over;
+    if (bias) {
+        over = wk_gpu_bias_over(bias, x, dim);
+        m.in[m.n_in++] = &over;
     }
     if (z)
         m.in[m.n_in++] = z;

@@ -51,12 +51,13 @@ static int64_t lay_out(attn_joint_args *j, int64_t d, int64_t per_tile, char *ba
     return used;
 }
 
+static int pairs_of(const attn_joint_args *j) { return j->blocks - j->blocks / 2; }
+
 /* Pairs of blocks wait for each other's first halves: all pairs of a unit must run at the same time. Blocks that wait for
  * one that has not begun must therefore leave room for it, those of other streams' passes too. */
 static bool may_pair(const wk_call *c, const attn_joint_args *j)
 {
-    int pairs = j->blocks - j->blocks / 2;
-    return j->causal && (pairs - 1) * STREAMS < (int)wk_gpu_of(c->device)->facts.units;
+    return j->causal && (pairs_of(j) - 1) * STREAMS < (int)wk_gpu_of(c->device)->facts.units;
 }
 
 static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)
@@ -64,7 +65,7 @@ static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, i
     wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
     wk_grid rows = {.x = 1024, .y = 4};
     wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
-    i64 blocks = j->paired ? j->blocks - j->blocks / 2 : j->blocks;
+    i64 blocks = j->paired ? pairs_of(j) : j->blocks;
     wk_grid pass = {.x = blocks * j->batch * j->hk};
     /* Keys and values, two tiles of queries and dy, one of scores and one of sums; what is known of queries. */
     pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + WK_JOINT_KEYS * per_tile * 2 +

@@ -187,12 +187,7 @@ static wk_status begin_with(const wk_call *c, const wk_tensor *bias, const wk_te
 {
     if (z)
         return wk_gpu_copy(c, z, y);
-    wk_tensor rows = wk_tensor_local(bias);
-    rows.rank = y->rank;
-    for (int d = 0; d < y->rank; d++) {
-        rows.shape[d] = y->shape[d];
-        rows.strides[d] = d == y->rank - 1 ? bias->strides[0] : 0;
-    }
+    wk_tensor rows = wk_gpu_bias_over(bias, y, -1);
     return wk_gpu_copy(c, &rows, y);
 }
 

@@ -137,14 +137,15 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
     bool wide = p->dtype == WK_F64;
-    const void *alpha = wide ? (const void *)&one64 : &one, *beta = wide ? (const void *)&zero64 : &zero;
+    const void *alpha = wide ? (const void *)&one64 : &one;
+    const void *beta = p->adds ? alpha : wide ? (const void *)&zero64 : &zero;
     rocblas_datatype t = types[p->dtype], ty = types[p->out],
                      compute = wide ? rocblas_datatype_f64_r : rocblas_datatype_f32_r;
     rocblas_status status = blas.rocblas_gemm_strided_batched_ex(
         handle, turn[p->b_turned], turn[p->a_turned], (rocblas_int)p->n, (rocblas_int)p->m, (rocblas_int)p->k,
-        alpha, p->b, t, (rocblas_int)p->ldb, p->b_stride, p->a, t, (rocblas_int)p->lda, p->a_stride,
-        p->adds ? alpha : beta, p->y, ty, (rocblas_int)p->ldy, p->y_stride, p->y, ty, (rocblas_int)p->ldy,
-        p->y_stride, (rocblas_int)p->batch, compute, rocblas_gemm_algo_standard, 0, 0);
+        alpha, p->b, t, (rocblas_int)p->ldb, p->b_stride, p->a, t, (rocblas_int)p->lda, p->a_stride, beta,
+        p->y, ty, (rocblas_int)p->ldy, p->y_stride, p->y, ty, (rocblas_int)p->ldy, p->y_stride,
+        (rocblas_int)p->batch, compute, rocblas_gemm_algo_standard, 0, 0);
     return status == rocblas_status_success ? WK_OK : fail(g, "gemm", status);
 }
 
