@@ -351,7 +351,9 @@ int run_llama(int argc, char **argv)
         status = args_usage(argv[0], "expected --prompt or --prompt-tokens");
     else if (!read_options(argv[0], &o, j))
         status = EXIT_USAGE;
-    else
+    if (status == ARGS_GO && !o.size)
+        wm_weights_ask(argv[1]);
+    if (status == ARGS_GO)
         status = run_begin(argv[0], &o.base);
     if (status == ARGS_GO)
         status = run_job(j, argc > 1 ? argv[1] : NULL);

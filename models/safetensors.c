@@ -1,7 +1,9 @@
 /* safetensors.c: weights from one safetensors file or several, and which files those are. */
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "config.h"
 #include "error.h"
 #include "file.h"
@@ -182,6 +184,27 @@ static bool find_files(path_list *l, const char *folder)
     return fine;
 }
 
+static void free_paths(path_list *l)
+{
+    for (int i = 0; i < l->n; i++)
+        free(l->paths[i]);
+}
+
+void wm_weights_ask(const char *path)
+{
+    const off_t first = 512 << 20;
+    path_list l = {.n = 0};
+    if (wm_is_folder(path))
+        find_files(&l, path);
+    int file = open(l.n ? l.paths[0] : path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file >= 0) {
+        posix_fadvise(file, 0, first, POSIX_FADV_WILLNEED);
+        close(file);
+    }
+    free_paths(&l);
+    wm_error_clear(); /* loading will find it again */
+}
+
 wm_weights *wm_weights_open(const char *path, wk_device *device, const wm_progress *progress)
 {
     path_list l = {.n = 0};
@@ -190,7 +213,6 @@ wm_weights *wm_weights_open(const char *path, wk_device *device, const wm_progre
         source = wm_safetensors_source(1, (char *[]){(char *)path});
     else if (find_files(&l, path))
         source = wm_safetensors_source(l.n, l.paths);
-    for (int i = 0; i < l.n; i++)
-        free(l.paths[i]);
+    free_paths(&l);
     return wm_weights_over(path, source, device, progress);
 }

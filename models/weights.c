@@ -13,6 +13,7 @@ struct wm_weights {
     wk_device *device;
     wm_progress progress;
     int64_t done;
+    uintptr_t end; /* of the tensor that came last, in its file's map */
 };
 
 wm_weights *wm_weights_over(const char *name, wm_source *source, wk_device *device,
@@ -63,20 +64,43 @@ wk_qformat wm_weights_format(const wm_weights *w, const char *name)
     return i < 0 ? WK_QFORMAT_COUNT : w->source->format(w->source, i);
 }
 
-/* Gives whole pages inside the tensor back. What comes a while later in the file is asked for: the disk reads it while
- * the device gets what lies between. Behind the file's end nothing happens. */
-void wm_pages_copied(wm_source *s, const wk_tensor *t)
+/* ---- the file's pages ---- */
+
+enum { PAGES_AHEAD = 1 << 30 };
+
+/* What the kernel does with the whole pages from begin to end; of those behind the map's end nothing. */
+static void advise(uintptr_t begin, uintptr_t end, int advice)
 {
-    const uintptr_t ahead = 64 << 20;
-    (void)s;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)wk_data(t);
-    uintptr_t end = begin + (uintptr_t)wk_count(t) * wk_dtype_size(wk_dtype_of(t));
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     begin = (begin + page - 1) / page * page;
     end = end / page * page;
-    if (begin < end) {
-        madvise((void *)begin, end - begin, MADV_DONTNEED);
-        madvise((void *)(begin + ahead), end - begin, MADV_WILLNEED);
-    }
+    if (begin < end)
+        madvise((void *)begin, end - begin, advice);
+}
+
+static uintptr_t end_of(const wk_tensor *t)
+{
+    return (uintptr_t)wk_data(t) + (uintptr_t)wk_count(t) * wk_dtype_size(wk_dtype_of(t));
+}
+
+/* Gives the tensor's pages back. What comes a while later in the file is asked for: the disk reads it while the device
+ * gets what lies between. */
+void wm_pages_copied(wm_source *s, const wk_tensor *t)
+{
+    (void)s;
+    uintptr_t begin = (uintptr_t)wk_data(t), end = end_of(t);
+    advise(begin, end, MADV_DONTNEED);
+    advise(begin + PAGES_AHEAD, end + PAGES_AHEAD, MADV_WILLNEED);
+}
+
+/* Files are often in another order than models are (layer 10 before layer 2): after a jump nobody has asked the disk yet. */
+static void ask_after_jump(wm_weights *w, const wk_tensor *t)
+{
+    const uintptr_t padding = 4096; /* GGUF aligns its tensors */
+    uintptr_t begin = (uintptr_t)wk_data(t), end = end_of(t);
+    if (begin - w->end > padding)
+        advise(begin, end - begin < PAGES_AHEAD ? end : begin + PAGES_AHEAD, MADV_WILLNEED);
+    w->end = end;
 }
 
 /* ---- checks ---- */
@@ -185,6 +209,7 @@ static wk_tensor *load(wm_weights *w, const char *name, bool blocks, wk_dtype dt
     wk_tensor *t = find_tensor(w, name, blocks, rank, shape, &from);
     if (!t || (wk_device_of(t) == w->device && wk_dtype_of(t) == dtype))
         return t;
+    ask_after_jump(w, t);
     wk_tensor *x = wk_empty(w->device, dtype, wk_rank(t), wk_shape(t));
     if (!x || !copy_rows(w, t, x)) {
         wm_fail(WK_ERR_MEMORY, "%s: tensor '%s'", w->source->where(w->source, from), name);
@@ -223,6 +248,7 @@ bool wm_weights_into(wm_weights *w, const char *name, wk_tensor *dst)
     wk_tensor *t = find_tensor(w, name, false, wk_rank(dst), wk_shape(dst), &from);
     if (!t)
         return false;
+    ask_after_jump(w, t);
     bool copied = copy_rows(w, t, dst);
     if (!copied)
         wm_fail(WK_ERR_MEMORY, "%s: tensor '%s'", w->source->where(w->source, from), name);
