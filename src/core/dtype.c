@@ -25,7 +25,8 @@ wk_dtype wk_dtype_parse(const char *name)
     return (wk_dtype)d;
 }
 
-/* The element as it is in memory: every dtype but u32 and the floats sign- or zero-extends from here. */
+/* The element as it is in memory: every dtype but u32 and the floats sign- or zero-extends from here. Its bytes are copied
+ * by their number, each a single load: references read single elements all the time. */
 typedef union {
     float f;
     double d;
@@ -37,10 +38,21 @@ typedef union {
     int16_t i16;
 } element;
 
-double wk_load_f64(wk_dtype d, const void *p)
+static inline element read_element(wk_dtype d, const void *p)
 {
     element e;
-    memcpy(&e, p, wk_bytes(d));
+    switch (wk_bytes(d)) {
+    case 1: memcpy(&e, p, 1); break;
+    case 2: memcpy(&e, p, 2); break;
+    case 4: memcpy(&e, p, 4); break;
+    default: memcpy(&e, p, 8);
+    }
+    return e;
+}
+
+double wk_load_f64(wk_dtype d, const void *p)
+{
+    element e = read_element(d, p);
     switch (d) {
     case WK_F32: return e.f;
     case WK_F16: return wk_f16_to_f32(e.h);
@@ -52,8 +64,7 @@ double wk_load_f64(wk_dtype d, const void *p)
 
 int64_t wk_load_i64(wk_dtype d, const void *p)
 {
-    element e;
-    memcpy(&e, p, wk_bytes(d));
+    element e = read_element(d, p);
     switch (d) {
     case WK_U8: return e.u8;
     case WK_U32: return e.u32;

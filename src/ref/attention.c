@@ -5,7 +5,8 @@
 
 /* What the two ops share: sizes, and the mask as [b, hq, s, t]. */
 typedef struct {
-    const wk_tensor *q, *k, *v;
+    const double *q, *k, *v; /* [b, hq, s, d], [b, hk, t, d], [b, hk, t, dv] */
+    const double *y, *dy;    /* of gradients: [b, hq, s, dv] */
     const wk_sdpa_options *o;
     wk_tensor mask;
     bool masked;
@@ -16,9 +17,9 @@ typedef struct {
 static sizes sizes_of(const wk_call *c, int mask_slot)
 {
     const wk_tensor *q = c->in[0], *k = c->in[1], *v = c->in[2], *mask = c->in[mask_slot];
-    sizes z = {.q = q,
-               .k = k,
-               .v = v,
+    sizes z = {.q = wk_ref_values(q),
+               .k = wk_ref_values(k),
+               .v = wk_ref_values(v),
                .o = c->params,
                .masked = mask != NULL,
                .b = q->shape[0],
@@ -51,7 +52,7 @@ static void scores_of(const sizes *z, int64_t row, double *scores, double *slope
         double x = 0, mask = z->masked ? wk_ref_get(&z->mask, row * z->t + j) : 0;
         bool kept = !z->masked || z->mask.dtype != WK_U8 || mask != 0;
         for (int64_t c = 0; c < z->d; c++)
-            x += wk_ref_get(z->q, row * z->d + c) * wk_ref_get(z->k, (key + j) * z->d + c);
+            x += z->q[row * z->d + c] * z->k[(key + j) * z->d + c];
         x *= z->scale;
         slope[j] = 1;
         if (cap > 0) {
@@ -75,7 +76,7 @@ static double *new_doubles(int64_t n)
 static wk_status run_sdpa(wk_call *c)
 {
     sizes z = sizes_of(c, 3);
-    double *scores = new_doubles(2 * z.t);
+    double *scores = wk_pending() ? NULL : new_doubles(2 * z.t);
     if (!scores)
         return wk_error_status();
     for (int64_t row = 0; row < z.b * z.hq * z.s; row++) {
@@ -88,7 +89,7 @@ static wk_status run_sdpa(wk_call *c)
         for (int64_t i = 0; i < z.dv; i++) {
             double y = 0;
             for (int64_t j = 0; j < z.t; j++)
-                y += scores[j] * wk_ref_get(z.v, (first_key(&z, row) + j) * z.dv + i);
+                y += scores[j] * z.v[(first_key(&z, row) + j) * z.dv + i];
             wk_ref_set(c->out[0], row * z.dv + i, sum == 0 ? 0 : y / sum);
         }
         if (c->out[1])
@@ -102,23 +103,22 @@ static wk_status run_sdpa(wk_call *c)
 static void add_row(const sizes *z, const wk_call *c, int64_t row, double *scores, double *dq, double *dk,
                     double *dv)
 {
-    const wk_tensor *y = c->in[3], *dy = c->in[5];
+    const double *y = z->y + row * z->dv, *dy = z->dy + row * z->dv;
     int64_t key = first_key(z, row);
     double lse = wk_ref_get(c->in[4], row), delta = 0;
     scores_of(z, row, scores, scores + z->t);
     for (int64_t i = 0; i < z->dv; i++)
-        delta += wk_ref_get(y, row * z->dv + i) * wk_ref_get(dy, row * z->dv + i);
+        delta += y[i] * dy[i];
     for (int64_t j = 0; j < z->t; j++) {
         double weight = scores[j] == -INFINITY ? 0 : exp(scores[j] - lse), ds = 0;
         for (int64_t i = 0; i < z->dv; i++) {
-            double g = wk_ref_get(dy, row * z->dv + i);
-            ds += g * wk_ref_get(z->v, (key + j) * z->dv + i);
-            dv[(key + j) * z->dv + i] += weight * g;
+            ds += dy[i] * z->v[(key + j) * z->dv + i];
+            dv[(key + j) * z->dv + i] += weight * dy[i];
         }
         ds = weight * (ds - delta) * scores[z->t + j] * z->scale;
         for (int64_t i = 0; i < z->d; i++) {
-            dq[row * z->d + i] += ds * wk_ref_get(z->k, (key + j) * z->d + i);
-            dk[(key + j) * z->d + i] += ds * wk_ref_get(z->q, row * z->d + i);
+            dq[row * z->d + i] += ds * z->k[(key + j) * z->d + i];
+            dk[(key + j) * z->d + i] += ds * z->q[row * z->d + i];
         }
     }
 }
@@ -126,8 +126,10 @@ static void add_row(const sizes *z, const wk_call *c, int64_t row, double *score
 static wk_status run_sdpa_backward(wk_call *c)
 {
     sizes z = sizes_of(c, 6);
-    int64_t n[3] = {wk_count(z.q), wk_count(z.k), wk_count(z.v)};
-    double *memory = new_doubles(n[0] + n[1] + n[2] + 2 * z.t), *sums[3];
+    int64_t n[3] = {wk_count(c->in[0]), wk_count(c->in[1]), wk_count(c->in[2])};
+    z.y = wk_ref_values(c->in[3]);
+    z.dy = wk_ref_values(c->in[5]);
+    double *memory = wk_pending() ? NULL : new_doubles(n[0] + n[1] + n[2] + 2 * z.t), *sums[3];
     if (!memory)
         return wk_error_status();
     for (int64_t i = 0; i < n[0] + n[1] + n[2]; i++)

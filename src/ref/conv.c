@@ -5,7 +5,7 @@
 /* One value of the weights with all it joins: pixel o of the map and pixel i of the image, both as [d, h, w]. */
 typedef struct {
     const wk_conv_geometry *g;
-    const wk_tensor *image, *map, *weight; /* the one that is computed is NULL */
+    const double *image, *map, *weight; /* the one that is computed is NULL */
 } operands;
 
 static int64_t flat(const int64_t *size, const int64_t *at)
@@ -45,39 +45,40 @@ static bool to_map(const wk_conv_geometry *g, const int64_t *i, const int64_t *t
 
 static int64_t pixels(const int64_t *size) { return size[0] * size[1] * size[2]; }
 
-/* One pixel of the map: the sum over a group's image channels and the taps. */
+/* One pixel of the map: the sum over the taps and a group's image channels. */
 static double map_value(const operands *v, int64_t n, int64_t channel, const int64_t *o)
 {
     const wk_conv_geometry *g = v->g;
     int64_t per_group = g->image_channels / g->groups,
             first = channel / (g->map_channels / g->groups) * per_group;
-    int64_t taps = pixels(g->kernel), t[3], i[3];
+    int64_t taps = pixels(g->kernel), size = pixels(g->image), t[3], i[3];
     double sum = 0;
-    for (int64_t c = 0; c < per_group; c++)
-        for (int64_t tap = 0; tap < taps; tap++) {
-            unflat(g->kernel, tap, t);
-            if (to_image(g, o, t, i))
-                sum += wk_ref_get(v->weight, (channel * per_group + c) * taps + tap) *
-                       wk_ref_get(v->image,
-                                  (n * g->image_channels + first + c) * pixels(g->image) + flat(g->image, i));
-        }
+    for (int64_t tap = 0; tap < taps; tap++) {
+        unflat(g->kernel, tap, t);
+        if (!to_image(g, o, t, i))
+            continue;
+        const double *image = v->image + (n * g->image_channels + first) * size + flat(g->image, i);
+        for (int64_t c = 0; c < per_group; c++)
+            sum += v->weight[(channel * per_group + c) * taps + tap] * image[c * size];
+    }
     return sum;
 }
 
-/* One pixel of the image: the sum over a group's map channels and the taps that reach it. */
+/* One pixel of the image: the sum over the taps that reach it and a group's map channels. */
 static double image_value(const operands *v, int64_t n, int64_t channel, const int64_t *i)
 {
     const wk_conv_geometry *g = v->g;
     int64_t per_group = g->image_channels / g->groups, maps = g->map_channels / g->groups;
-    int64_t first = channel / per_group * maps, taps = pixels(g->kernel), t[3], o[3];
+    int64_t first = channel / per_group * maps, taps = pixels(g->kernel), size = pixels(g->map), t[3], o[3];
     double sum = 0;
-    for (int64_t c = first; c < first + maps; c++)
-        for (int64_t tap = 0; tap < taps; tap++) {
-            unflat(g->kernel, tap, t);
-            if (to_map(g, i, t, o))
-                sum += wk_ref_get(v->weight, (c * per_group + channel % per_group) * taps + tap) *
-                       wk_ref_get(v->map, (n * g->map_channels + c) * pixels(g->map) + flat(g->map, o));
-        }
+    for (int64_t tap = 0; tap < taps; tap++) {
+        unflat(g->kernel, tap, t);
+        if (!to_map(g, i, t, o))
+            continue;
+        const double *map = v->map + n * g->map_channels * size + flat(g->map, o);
+        for (int64_t c = first; c < first + maps; c++)
+            sum += v->weight[(c * per_group + channel % per_group) * taps + tap] * map[c * size];
+    }
     return sum;
 }
 
@@ -92,9 +93,8 @@ static double weight_value(const operands *v, int64_t map_channel, int64_t c, co
         for (int64_t p = 0; p < pixels(g->map); p++) {
             unflat(g->map, p, o);
             if (to_image(g, o, t, i))
-                sum += wk_ref_get(v->map, (n * g->map_channels + map_channel) * pixels(g->map) + p) *
-                       wk_ref_get(v->image,
-                                  (n * g->image_channels + channel) * pixels(g->image) + flat(g->image, i));
+                sum += v->map[(n * g->map_channels + map_channel) * pixels(g->map) + p] *
+                       v->image[(n * g->image_channels + channel) * pixels(g->image) + flat(g->image, i)];
         }
     return sum;
 }
@@ -104,7 +104,10 @@ static wk_status run_data(wk_call *c)
     wk_conv_geometry g;
     WK_TRY(wk_conv_geometry_of(c, &g));
     bool to_map_side = g.transposed == (g.role == WK_CONV_BACKWARD_DATA);
-    operands v = {&g, to_map_side ? c->in[0] : NULL, to_map_side ? NULL : c->in[0], c->in[1]};
+    const double *x = wk_ref_values(c->in[0]);
+    operands v = {&g, to_map_side ? x : NULL, to_map_side ? NULL : x, wk_ref_values(c->in[1])};
+    if (wk_pending())
+        return wk_error_status();
     const int64_t *size = to_map_side ? g.map : g.image;
     int64_t channels = to_map_side ? g.map_channels : g.image_channels, at[3];
     for (int64_t y = 0; y < wk_count(c->out[0]); y++) {
@@ -120,18 +123,20 @@ static wk_status run_weight(wk_call *c)
 {
     wk_conv_geometry g;
     WK_TRY(wk_conv_geometry_of(c, &g));
-    const wk_tensor *x = c->in[0], *dy = c->in[1];
+    const double *x = wk_ref_values(c->in[0]), *dy = wk_ref_values(c->in[1]);
     operands v = {&g, g.transposed ? dy : x, g.transposed ? x : dy, NULL};
+    if (wk_pending())
+        return wk_error_status();
     int64_t per_group = g.image_channels / g.groups, taps = pixels(g.kernel), t[3];
     for (int64_t w = 0; c->out[0] && w < wk_count(c->out[0]); w++) {
         unflat(g.kernel, w % taps, t);
         wk_ref_set(c->out[0], w, weight_value(&v, w / taps / per_group, w / taps % per_group, t));
     }
-    int64_t channels = dy->shape[1], size = pixels(g.transposed ? g.image : g.map);
+    int64_t channels = c->in[1]->shape[1], size = pixels(g.transposed ? g.image : g.map);
     for (int64_t b = 0; c->out[1] && b < channels; b++) {
         double sum = 0;
         for (int64_t p = 0; p < g.n * size; p++)
-            sum += wk_ref_get(dy, (p / size * channels + b) * size + p % size);
+            sum += dy[(p / size * channels + b) * size + p % size];
         wk_ref_set(c->out[1], b, sum);
     }
     return WK_OK;

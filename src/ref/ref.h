@@ -20,6 +20,9 @@ extern const wk_impl wk_ref_quant[];
 double wk_ref_get(const wk_tensor *t, int64_t i);
 /* The same for writing; rounds once. */
 void wk_ref_set(wk_tensor *t, int64_t i, double v);
+/* All elements, row-major: the tensor's own memory or a copy in the call's scope, for loops over each many times. A copy that
+ * cannot be made leaves an error pending. */
+const double *wk_ref_values(const wk_tensor *t);
 /* Element i as an integer, and back: integers wrap. */
 int64_t wk_ref_get_int(const wk_tensor *t, int64_t i);
 void wk_ref_set_int(wk_tensor *t, int64_t i, int64_t v);

@@ -12,12 +12,15 @@ typedef struct {
     const double *x;         /* [t, b, in] */
     double *y;               /* [t, b, dirs * hidden] */
     double *h, *next, *cell; /* [hidden] of one sequence */
+    const double *weight[4]; /* by WK_RNN_W_IH and so on; NULL: there are no biases */
 } direction;
 
-static double weight(const direction *d, int which, int64_t i)
+static void take_weights(direction *d)
 {
-    int place = wk_rnn_weight(&d->s, d->layer, d->dir, which);
-    return place < 0 ? 0 : wk_ref_get(d->c->tail[place], i);
+    for (int which = 0; which < 4; which++) {
+        int place = wk_rnn_weight(&d->s, d->layer, d->dir, which);
+        d->weight[which] = place < 0 ? NULL : wk_ref_values(d->c->tail[place]);
+    }
 }
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -25,9 +28,9 @@ static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 /* Row j of W . v + b. */
 static double line(const direction *d, int which_w, int which_b, int64_t j, const double *v, int64_t n)
 {
-    double sum = weight(d, which_b, j);
+    double sum = d->weight[which_b] ? d->weight[which_b][j] : 0;
     for (int64_t k = 0; k < n; k++)
-        sum += weight(d, which_w, j * n + k) * v[k];
+        sum += d->weight[which_w][j * n + k] * v[k];
     return sum;
 }
 
@@ -108,15 +111,17 @@ static wk_status run_rnn(wk_call *c)
     for (d.layer = 0; d.layer < s.layers; d.layer++) {
         d.y = d.x == wk_ptr(x) ? wk_ptr(y) : wk_ptr(x);
         memset(d.y, 0, (size_t)count * sizeof *d.y);
-        for (d.dir = 0; d.dir < s.dirs; d.dir++)
-            for (int64_t b = 0; b < s.b; b++)
+        for (d.dir = 0; d.dir < s.dirs; d.dir++) {
+            take_weights(&d);
+            for (int64_t b = 0; b < s.b && !wk_pending(); b++)
                 run_sequence(&d, b);
+        }
         d.x = d.y;
         d.in = s.dirs * s.hidden;
     }
     for (int64_t i = 0; c->out[0] && i < wk_count(c->out[0]); i++)
         wk_ref_set(c->out[0], i, d.y[i]);
-    return WK_OK;
+    return wk_error_status();
 }
 
 static const char *refuse_rnn(const wk_call *c)
