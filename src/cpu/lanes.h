@@ -43,11 +43,11 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     else
         _mm512_storeu_si512(p, w);
 }
-/* Asks for what a loop that has come to p will read a page from there; behind the end of a tensor it does no harm. One line
- * at a time: the processor has room for a few dozen, and waits when it is asked for a block's at once. */
-static inline void wk_words_ahead(const void *p)
+/* Asks for what a loop that has come to p will read so many bytes further; behind the end of a tensor it does no harm. One
+ * line at a time: the processor has room for a few dozen, and waits when it is asked for a block's at once. */
+static inline void wk_words_ahead(const void *p, int64_t bytes)
 {
-    __builtin_prefetch((const void *)((uintptr_t)p + 4096), 0, 3);
+    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes), 0, 3);
 }
 static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
@@ -72,7 +72,8 @@ static inline wk_words wk_words_of(wk_lanes low, wk_lanes high)
     return _mm512_add_epi16(kept, _mm512_srli_epi16(_mm512_avg_epu16(cut, half), 15));
 }
 
-/* The same in half the time, but away from 0 from halfway between two bf16: for functions that have no such values. */
+/* The same in half the time, but away from 0 from halfway between two bf16: for functions that have no such values, or are
+ * not good enough to tell. */
 static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
 {
     enum { SELECT = 0xCA };
@@ -98,7 +99,7 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     (void)stream;
     memcpy(p, &w, sizeof w);
 }
-static inline void wk_words_ahead(const void *p) { (void)p; }
+static inline void wk_words_ahead(const void *p, int64_t bytes) { (void)p, (void)bytes; }
 static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
 static inline wk_words wk_words_all(uint32_t bits) { return bits; }
@@ -115,29 +116,27 @@ static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
 
 /* ---- The functions ---- */
 
-/* 2^r for |r| <= 1 / 2: 2^-13.7. */
-static inline wk_lanes wk_lanes_exp2_poly(wk_lanes r)
-{
-    wk_lanes q = 0x1.c3f76p-5f * r + 0x1.f0de1ap-3f;
-    q = q * r + 0x1.62f31ap-1f;
-    return q * r + 0x1.fff692p-1f;
-}
-
-/* 2^x, subnormal results and all. */
+/* 2^x, subnormal results and all: 2^-13.7. What scales in AVX-512 takes the whole part of x by itself. */
+#if defined(__AVX512F__) && defined(__AVX512BW__)
 static inline wk_lanes wk_lanes_exp2(wk_lanes x)
 {
-#if defined(__AVX512F__) && defined(__AVX512BW__)
-    /* Scaling by infinity gives 0 or infinity, though infinity less itself has made a NaN of the polynomial. */
-    wk_lanes n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT);
-    return _mm512_scalef_ps(wk_lanes_exp2_poly(x - n), n);
+    wk_lanes r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF); /* x less that */
+    wk_lanes q = 0x1.3f96a4p-4f * r + 0x1.cefc4cp-3f;
+    q = q * r + 0x1.64444cp-1f;
+    return _mm512_scalef_ps(q * r + 0x1.fff632p-1f, x);
+}
 #else
+static inline wk_lanes wk_lanes_exp2(wk_lanes x)
+{
     const float *bounds = WK_ISA(wk_exp_bounds);
     x = wk_within(x, bounds[6], bounds[7]);
-    float t = x + WK_ROUND_F32;
+    float t = x + WK_ROUND_F32, r = x - (t - WK_ROUND_F32);
     int32_t n = (int32_t)(wk_float_bits(t) - wk_float_bits(WK_ROUND_F32)), half = n >> 1;
-    return wk_lanes_exp2_poly(x - (t - WK_ROUND_F32)) * wk_exp2_int(half) * wk_exp2_int(n - half);
-#endif
+    wk_lanes q = 0x1.c3f76p-5f * r + 0x1.f0de1ap-3f;
+    q = q * r + 0x1.62f31ap-1f;
+    return (q * r + 0x1.fff692p-1f) * wk_exp2_int(half) * wk_exp2_int(n - half);
 }
+#endif
 
 static inline wk_lanes wk_lanes_exp(wk_lanes x) { return wk_lanes_exp2(x * 0x1.715476p0f); }
 
@@ -185,8 +184,8 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 /* ---- Loops over packed bf16 and f32 ---- */
 
 /* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations wait for each
- * other, and one vector's leave gaps for the other's. On f32 the loop asks for the first input's next lines itself. The last
- * few elements, less than words, go through words of zeros: an element's result does not depend on its place. */
+ * other, and one vector's leave gaps for the other's. The loop asks for the first input's next lines itself. The last few
+ * elements, less than words, go through words of zeros: an element's result does not depend on its place. */
 #define WK_LANES_LOOP(name, type, inputs, apply, vectors) \
     static void name(void *out, const void *const *in, int64_t n, bool stream) \
     { \
@@ -195,8 +194,7 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         type *ys = out, last[2][STEP] = {{0}}; \
         int64_t whole = n - n % STEP, i = 0; \
         for (; WK_WORDS_STREAM && (vectors) == 2 && i + STEP < whole; i += 2 * STEP) { \
-            if (sizeof(type) == sizeof(float)) \
-                wk_words_ahead(as + i), wk_words_ahead(as + i + STEP); \
+            wk_words_ahead(as + i, 4096), wk_words_ahead(as + i + STEP, 4096); \
             wk_words a = wk_words_load(as + i), next = wk_words_load(as + i + STEP); \
             a = apply(a, wk_words_load(bs + i)), next = apply(next, wk_words_load(bs + i + STEP)); \
             wk_words_store(ys + i, a, stream); \
@@ -204,8 +202,7 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         } \
         WK_INDEPENDENT for (; i < whole; i += STEP) \
         { \
-            if (sizeof(type) == sizeof(float)) \
-                wk_words_ahead(as + i); \
+            wk_words_ahead(as + i, 4096); \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
         } \
         if (whole == n) \
