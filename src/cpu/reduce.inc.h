@@ -176,7 +176,7 @@ typedef struct {
     reduce_plan p;
     const FN(fold) * fold;
     const T *center;
-    ACC *acc;       /* [outs][chunks] */
+    ACC *acc;       /* [chunks][outs] */
     int64_t *place; /* the same, or NULL */
 } FN(reducer);
 
@@ -261,9 +261,9 @@ static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
         const T *xs = WK_ISA(wk_walk_fetch)(&p->reduced, p->dtype, base, T_COMPUTE, i, n, buf);
         FN(merge)(r->fold, &acc, NULL, r->fold->row(xs, n, c), 0);
     }
-    r->acc[out * p->chunks + chunk] = acc;
+    r->acc[chunk * p->outs + out] = acc;
     if (r->place)
-        r->place[out * p->chunks + chunk] = place;
+        r->place[chunk * p->outs + out] = place;
 }
 
 /* Takes up one row of values into extremes and their places. */
@@ -279,8 +279,8 @@ static void FN(extreme_columns)(const FN(fold) * f, T *best, int64_t *place, con
     }
 }
 
-/* Row i of n neighbouring results as values of T: where it lies (also raw), or in buf. The row that comes ROWS later is
- * called for, since rows lie too far apart for the processor to guess. */
+/* Row i of n neighbouring results as values of T: where it lies (also raw), or in buf. The start of the row that comes ROWS
+ * later is called for, since rows lie too far apart for the processor to guess; it goes on from there by itself. */
 static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, bool raw,
                                   T *buf)
 {
@@ -288,7 +288,7 @@ static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_
     const char *row = base + wk_walk_offset(&p->reduced, i, &inner) * p->bytes;
     if (i + ROWS < p->n) {
         const char *later = base + wk_walk_offset(&p->reduced, i + ROWS, &inner) * p->bytes;
-        for (int64_t at = 0; at < n * p->bytes; at += 64)
+        for (int64_t at = 0; at < n * p->bytes && at < ROW_START; at += 64)
             __builtin_prefetch(later + at, 0, 2);
     }
     if (raw || p->dtype == wk_compute_dtype(T_COMPUTE))
@@ -328,7 +328,7 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
         }
     }
     for (int64_t j = 0; j < n; j++)
-        r->acc[(out + j) * p->chunks + chunk] = r->fold->combine == '+' ? acc[j] : (ACC)part[j];
+        r->acc[chunk * p->outs + out + j] = r->fold->combine == '+' ? acc[j] : (ACC)part[j];
 }
 
 /* The same for extremes with their places. */
@@ -346,8 +346,8 @@ static void FN(find_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
     for (int64_t i = begin; i < end; i++)
         FN(extreme_columns)(r->fold, best, place, FN(column_row)(p, base, i, n, false, buf), n, i);
     for (int64_t j = 0; j < n; j++) {
-        r->acc[(out + j) * p->chunks + chunk] = (ACC)best[j];
-        r->place[(out + j) * p->chunks + chunk] = place[j];
+        r->acc[chunk * p->outs + out + j] = (ACC)best[j];
+        r->place[chunk * p->outs + out + j] = place[j];
     }
 }
 
@@ -375,13 +375,12 @@ static void FN(finish_task)(void *ctx, int64_t task)
     int64_t places[BLOCK];
     int64_t begin = task * BLOCK, n = p->outs - begin < BLOCK ? p->outs - begin : BLOCK;
     for (int64_t j = 0; j < n; j++) {
-        const ACC *acc = r->acc + (begin + j) * p->chunks;
+        const ACC *acc = r->acc + begin + j;
+        const int64_t *place = r->place ? r->place + begin + j : NULL;
         ACC value = acc[0];
-        places[j] = r->place ? r->place[(begin + j) * p->chunks] : 0;
-        for (int64_t k = 1; k < p->chunks; k++)
-            FN(merge)
-        (r->fold, &value, r->place ? &places[j] : NULL, acc[k],
-         r->place ? r->place[(begin + j) * p->chunks + k] : 0);
+        places[j] = place ? place[0] : 0;
+        for (int64_t k = p->outs; k < p->chunks * p->outs; k += p->outs)
+            FN(merge)(r->fold, &value, place ? &places[j] : NULL, acc[k], place ? place[k] : 0);
         values[j] = (T)value;
     }
     if (p->out)

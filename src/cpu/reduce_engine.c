@@ -4,9 +4,19 @@
 #include "core/pool.h"
 #include "block.h"
 #include "reduce.h"
+#include "stream.h"
 #include "walk.h"
 
-enum { BLOCK = 1024, COLUMNS = 1024, ROWS = 4, CHUNK = 1 << 16, COLUMN_CHUNK = 512, TASK_ELEMENTS = 1 << 15 };
+enum {
+    BLOCK = 1024,
+    CHUNK = 1 << 16,
+    TASK_ELEMENTS = 1 << 15,
+
+    COLUMNS = 2048,
+    COLUMN_CHUNK = 512,
+    ROWS = 4,
+    ROW_START = 512 /* bytes */
+};
 
 typedef struct {
     wk_walk kept, reduced; /* of x */
@@ -24,8 +34,11 @@ typedef struct {
     wk_tensor *out, *indices;
 } reduce_plan;
 
-/* The sum of packed bf16 values, two at a time: the halves of a word are floats but for a shift and a mask, so that
- * nothing is converted or stored on the way. */
+/* Two bf16 in a word: floats but for a shift and a mask. */
+static inline float even_of(uint32_t pair) { return wk_bits_float(pair << 16); }
+static inline float odd_of(uint32_t pair) { return wk_bits_float(pair & 0xFFFF0000u); }
+
+/* The sum of packed bf16 values, two at a time, so that nothing is converted or stored on the way. */
 static float row_sum_bf16(const char *xs, int64_t n)
 {
     float even = 0, odd = 0;
@@ -33,8 +46,8 @@ static float row_sum_bf16(const char *xs, int64_t n)
     for (int64_t i = 0; i < n / 2; i++) {
         uint32_t pair;
         memcpy(&pair, xs + 4 * i, 4);
-        even += wk_bits_float(pair << 16);
-        odd += wk_bits_float(pair & 0xFFFF0000u);
+        even += even_of(pair);
+        odd += odd_of(pair);
     }
     uint16_t last = 0;
     if (n % 2)
@@ -42,17 +55,20 @@ static float row_sum_bf16(const char *xs, int64_t n)
     return even + odd + wk_bf16_to_f32(last);
 }
 
-/* Where the extreme of n elements is, for each width of floats. */
+/* Where the extreme of n elements is, for each width of floats; ZEROS: a bit for each lane that is 0. */
 #define INT int16_t
 #define UINT uint16_t
+#define ZEROS _mm512_testn_epi16_mask
 #define FN(name) name##_16
 #include "extreme.inc.h"
 #define INT int32_t
 #define UINT uint32_t
+#define ZEROS _mm512_testn_epi32_mask
 #define FN(name) name##_32
 #include "extreme.inc.h"
 #define INT int64_t
 #define UINT uint64_t
+#define ZEROS _mm512_testn_epi64_mask
 #define FN(name) name##_64
 #include "extreme.inc.h"
 
@@ -66,13 +82,21 @@ static int64_t find_extreme(const reduce_plan *p, wk_dtype dtype, const void *xs
     }
 }
 
-/* ROWS rows of packed bf16 values added to n sums. */
+/* ROWS rows of packed bf16 values added to n sums, in the same way. */
 static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t n)
 {
     const uint16_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
-    for (int64_t i = 0; i < n; i++)
-        sums[i] = sums[i] + wk_bf16_to_f32(r0[i]) + wk_bf16_to_f32(r1[i]) + wk_bf16_to_f32(r2[i]) +
-                  wk_bf16_to_f32(r3[i]);
+    for (int64_t i = 0; i + 1 < n; i += 2) {
+        uint32_t a, b, c, d;
+        memcpy(&a, r0 + i, 4);
+        memcpy(&b, r1 + i, 4);
+        memcpy(&c, r2 + i, 4);
+        memcpy(&d, r3 + i, 4);
+        sums[i] += (even_of(a) + even_of(b)) + (even_of(c) + even_of(d));
+        sums[i + 1] += (odd_of(a) + odd_of(b)) + (odd_of(c) + odd_of(d));
+    }
+    for (int k = 0; k < ROWS && n % 2; k++)
+        sums[n - 1] += wk_bf16_to_f32(((const uint16_t *)rows[k])[n - 1]);
 }
 
 #include "real_f32.h"
