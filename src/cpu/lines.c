@@ -36,17 +36,18 @@ static void run_line(const plan *p, int64_t line, char *buf)
     const void *in[WK_LINE_TENSORS];
     void *out[WK_LINE_TENSORS + 1];
     char *to[WK_LINE_TENSORS];
-    for (int k = 0; k < l->n_in; k++, buf += p->n * 8)
+    for (int k = 0; k < l->n_in; k++, buf += p->n * 8) {
         in[k] = fetch(p, k, line, buf);
+        /* Loads of the next line overlap with the work on this one. */
+        if (p->ahead && !(l->asks && in[k] != buf))
+            wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
+                             p->n < 8192 ? p->n : 8192);
+    }
     for (int k = 0; k < l->n_out; k++, buf += p->n * 8) {
         to[k] = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype);
         out[k] = !p->stream && same_type(p, k) ? to[k] : buf;
     }
     out[l->n_out] = buf;
-    /* Loads of the next line overlap with the work on this one. */
-    for (int k = 0; k < l->n_in && p->ahead; k++)
-        wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
-                         p->n < 8192 ? p->n : 8192);
     l->fn(out, in, line, p->n, l->ctx);
     for (int k = 0; k < l->n_out; k++) {
         wk_dtype dtype = l->out[k]->dtype;

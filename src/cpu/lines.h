@@ -23,6 +23,7 @@ typedef struct {
     int n_out;
     unsigned set; /* the dims that make a line */
     bool as_is;   /* lines are handed over in their own dtypes; the computes do not matter */
+    bool asks;    /* the function asks for what follows a line itself, while it computes */
     wk_line_fn fn;
     const void *ctx;
 } wk_lines;

@@ -11,7 +11,7 @@
 #include "lines.h"
 #include "norm.h"
 
-enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 2048 };
+enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 1024 };
 
 typedef struct {
     wk_group_shape s;
@@ -112,6 +112,7 @@ static wk_status run_norm(wk_call *c)
                   .out_compute = {compute},
                   .n_out = 1,
                   .as_is = n.as_is,
+                  .asks = WK_WORDS_STREAM && n.s.inner == 1,
                   .set = 2,
                   .fn = PICK(c, &n, norm_line),
                   .ctx = &n};
@@ -133,6 +134,7 @@ static wk_status run_add_norm(wk_call *c)
                   .out_compute = {compute, compute},
                   .n_out = c->out[1] ? 2 : 1,
                   .as_is = n.as_is,
+                  .asks = WK_WORDS_STREAM && n.s.inner == 1,
                   .set = 1u << (c->in[0]->rank - 1),
                   .fn = PICK(c, &n, add_norm_line),
                   .ctx = &n};

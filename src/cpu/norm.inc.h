@@ -21,34 +21,38 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
     return s;
 }
 
+/* Asks for two vectors so many elements further. */
+static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
+{
+    for (size_t i = 0; i < TWO; i += WK_LINE / sizeof *x)
+        wk_words_ahead(x + i, ahead * (int64_t)sizeof *x);
+}
+
 /* y, and where it is not NULL the sum, of n elements, each with a channel of its own from `first` on. The sums of x and
- * more are taken again, which costs less than to keep them. */
+ * more are taken again, which costs less than to keep them. Meanwhile what lies `ahead` elements further is called for. */
 static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
-                          int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n)
+                          int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t ahead)
 {
     const ELEMENT *weight = (const ELEMENT *)c->weight + first,
                   *bias = c->bias ? (const ELEMENT *)c->bias + first : NULL;
     int64_t i = 0;
     for (; i + TWO <= n; i += TWO) {
         FN(two) v = FN(two_of)(x, more, i), w = FN(two_at)(weight + i);
+        FN(two_ahead)(x + i, ahead);
+        if (more)
+            FN(two_ahead)(more + i, ahead);
         if (sum)
             FN(two_put)(sum + i, v);
         if (c->centred) {
-            v.a = (v.a - s.mean) * s.scale + s.shift;
-            v.b = (v.b - s.mean) * s.scale + s.shift;
-        } else {
-            v.a *= s.scale;
-            v.b *= s.scale;
+            v.a -= s.mean;
+            v.b -= s.mean;
         }
-        if (bias) {
-            FN(two) b = FN(two_at)(bias + i);
-            v.a = v.a * w.a + b.a;
-            v.b = v.b * w.b + b.b;
-        } else {
-            v.a *= w.a;
-            v.b *= w.b;
-        }
-        FN(two_put)(y + i, v);
+        FN(two) b = {{0}, {0}};
+        if (bias)
+            b = FN(two_at)(bias + i);
+        v.a = (v.a * s.scale + s.shift) * w.a + b.a;
+        v.b = (v.b * s.scale + s.shift) * w.b + b.b;
+        FN(two_put_near)(y + i, v);
     }
     for (; i < n; i++) {
         REAL v = FN(one_of)(x, more, i), h = (v - s.mean) * s.scale + s.shift;
@@ -89,7 +93,7 @@ static void FN(norm_line)(void *const *out, const void *const *in, int64_t line,
     for (int64_t k = 0; k < n / size; k++)
         s[k] = FN(stats_of)(c, x + k * size, NULL, size);
     for (int64_t k = 0; k < n / size; k++)
-        FN(normalise)(c, s[k], x + k * size, NULL, first, y + k * size, NULL, size);
+        FN(normalise)(c, s[k], x + k * size, NULL, first, y + k * size, NULL, size, n);
 }
 
 /* y of a line of x + residual, and the sum where it is wanted. */
@@ -99,5 +103,5 @@ static void FN(add_norm_line)(void *const *out, const void *const *in, int64_t l
     const norm_ctx *c = ctx;
     (void)line;
     FN(stats) s = FN(stats_of)(c, in[0], in[1], n);
-    FN(normalise)(c, s, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n);
+    FN(normalise)(c, s, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n, n);
 }

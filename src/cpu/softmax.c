@@ -8,42 +8,72 @@
 #include "lanes.h"
 #include "lines.h"
 
-#include "real_f32.h"
-#include "line.inc.h"
-#include "softmax.inc.h"
-#include "real_f64.h"
-#include "line.inc.h"
-#include "softmax.inc.h"
-
-/* ---- a line of bf16 as it lies, in words of two ---- */
-
 #if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
 #define SUMS_A_B
-#define LARGEST_A_B
-static inline wk_lanes lanes_larger(wk_lanes x, wk_lanes most) { return _mm512_max_ps(x, most); }
-static inline float lanes_top(wk_lanes v) { return _mm512_reduce_max_ps(v); }
 static inline float lanes_total(wk_lanes v) { return _mm512_reduce_add_ps(v); }
 #else
 #define SUMS_A_B _Pragma("omp simd reduction(+ : a, b)")
-#define LARGEST_A_B _Pragma("omp simd reduction(max : a, b)")
-static inline wk_lanes lanes_larger(wk_lanes x, wk_lanes most) { return x > most ? x : most; }
-static inline float lanes_top(wk_lanes v) { return v; }
 static inline float lanes_total(wk_lanes v) { return v; }
 #endif
 
 enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float) };
 
-/* The largest of those that are no NaN. n is a number of whole lanes. */
+#include "real_f32.h"
+#include "line.inc.h"
+
+/* line_exp, which asks for the line that follows as it goes. */
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+static inline wk_lanes exp_some(const float *x, float *y, __mmask16 some, float c)
+{
+    wk_lanes e = wk_lanes_exp_f32(_mm512_maskz_loadu_ps(some, x) - c);
+    _mm512_mask_storeu_ps(y, some, e);
+    return _mm512_maskz_mov_ps(some, e);
+}
+
+static float exp_line_f32(const float *x, float *y, int64_t n, float c)
+{
+    double total = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t end = n - i < WORDS_BLOCK ? n : i + WORDS_BLOCK;
+        wk_lanes sum = {0};
+        for (; i + LANES <= end; i += LANES) {
+            wk_words_ahead(x + i, n * (int64_t)sizeof *x);
+            sum += exp_some(x + i, y + i, 0xFFFF, c);
+        }
+        if (i < end) {
+            sum += exp_some(x + i, y + i, (__mmask16)((1 << (end - i)) - 1), c);
+            i = end;
+        }
+        total += (double)lanes_total(sum);
+    }
+    return (float)total;
+}
+#else
+#define exp_line_f32 line_exp_f32
+#endif
+
+#include "softmax.inc.h"
+#include "real_f64.h"
+#include "line.inc.h"
+#define exp_line_f64 line_exp_f64
+#include "softmax.inc.h"
+
+/* ---- a line of bf16 as it lies, in words of two ---- */
+
+/* The largest of n elements: their bits grow with those that have no sign; where all have one, the magnitudes are turned
+ * over. Of NaN some are larger than infinity, and the others are passed over. */
 static float words_top(const uint16_t *x, int64_t n)
 {
-    wk_lanes a = (wk_lanes){0} - INFINITY, b = a;
-    LARGEST_A_B for (int64_t i = 0; i < n; i += LANES)
-    {
-        wk_words w = wk_words_load(x + 2 * i);
-        a = lanes_larger(wk_words_low(w), a);
-        b = lanes_larger(wk_words_high(w), b);
+    for (int16_t flip = 0;; flip = INT16_MAX) {
+        int16_t most = INT16_MIN;
+#pragma omp simd reduction(max : most)
+        for (int64_t i = 0; i < n; i++) {
+            int16_t bits = (int16_t)x[i] ^ flip;
+            most = bits > most ? bits : most;
+        }
+        if (most >= 0 || flip)
+            return wk_bf16_to_f32((uint16_t)(most ^ flip));
     }
-    return lanes_top(lanes_larger(a, b));
 }
 
 /* exp(x - c), good to 16 bits but for a factor common to all, to low and high, and the sum: what rounding takes off the
@@ -58,6 +88,7 @@ static float words_exp(const uint16_t *x, float *restrict low, float *restrict h
         SUMS_A_B for (int64_t i = at; i < end; i += LANES)
         {
             wk_words w = wk_words_load(x + 2 * i);
+            wk_words_ahead(x + 2 * i, 4 * n);
             wk_lanes l = wk_lanes_exp2(wk_words_low(w) * log2_e - off);
             wk_lanes h = wk_lanes_exp2(wk_words_high(w) * log2_e - off);
             memcpy(low + i, &l, sizeof l);
@@ -75,7 +106,7 @@ static bool softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mod
 {
     const float most = 1024;
     float *low = scratch, *high = scratch + n;
-    float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, n); /* a NaN gets into the sum */
+    float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, 2 * n); /* a NaN gets into the sum */
     if (!(fabsf(largest) <= most))
         return false;
     float scale = 1 / words_exp(x, low, high, n, largest);
@@ -131,6 +162,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
                   .out_compute = {compute},
                   .n_out = 1,
                   .as_is = as_is,
+                  .asks = WK_WORDS_STREAM && n_in == 1 && c->dtype != WK_F64 && p->mode != WK_SOFTMAX_LOG,
                   .fn = fn,
                   .ctx = &p->mode};
     WK_TRY(wk_reduce_dims(c, &p->dims, c->in[0]->rank, &l.set));

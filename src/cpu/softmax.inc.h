@@ -14,7 +14,7 @@ static void FN(softmax)(void *const *out, const void *const *in, int64_t line, i
             y[i] = x[i] - largest - log_sum;
         return;
     }
-    REAL scale = 1 / FN(line_exp)(x, y, n, largest);
+    REAL scale = 1 / FN(exp_line)(x, y, n, largest);
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
 }

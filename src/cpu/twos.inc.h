@@ -39,6 +39,14 @@ static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 #endif
 }
 
+/* As wk_words_near. */
+static inline void FN(two_put_near)(ELEMENT *y, FN(two) v)
+{
+    FN(words) a = (FN(words))v.a + 0x8000, b = (FN(words))v.b + 0x8000;
+    a = (a >> 16) | (b & 0xFFFF0000);
+    memcpy(y, &a, sizeof a);
+}
+
 static inline REAL FN(one_at)(const ELEMENT *x) { return wk_bf16_to_f32(*x); }
 static inline void FN(one_put)(ELEMENT *y, REAL v) { *y = wk_f32_to_bf16(v); }
 #else
@@ -52,6 +60,8 @@ static inline void FN(two_put)(ELEMENT *y, FN(two) v)
     *(FN(vec) *)y = v.a;
     *(FN(vec) *)(y + LANES) = v.b;
 }
+
+static inline void FN(two_put_near)(ELEMENT *y, FN(two) v) { FN(two_put)(y, v); }
 
 static inline REAL FN(one_at)(const ELEMENT *x) { return *x; }
 static inline void FN(one_put)(ELEMENT *y, REAL v) { *y = v; }
