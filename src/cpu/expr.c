@@ -14,7 +14,7 @@
 enum {
     BLOCK = 256,
     SHORT_BLOCK = 128,
-    LANES_BYTES = 1024,
+    LANES_BYTES = 4096,
 
     BAND_ELEMENTS = 16384,
     WIDE = 8 /* bytes of the widest compute type */
@@ -55,7 +55,7 @@ typedef struct {
     int64_t count;
     int64_t block; /* elements that go through all nodes at a time */
     bool stream;
-    int64_t slot; /* elements to prefetch for every step */
+    bool asks; /* steps ask for the inputs' next elements themselves */
     node_step step[WK_EXPR_NODES];
     float numbers[NUMBERS][PAIR / 2]; /* by -1 - number */
     bool packed[WK_EXPR_INPUTS];
@@ -203,11 +203,10 @@ static operand run_formula(const plan *p, int i, int64_t n, char *scratch, opera
     return (operand){y, false};
 }
 
-/* Loads of the inputs' next elements, to overlap with the work on those that are here; a few at a time, as the processor
- * has room for a few dozen. */
+/* Loads of the inputs' next elements, to overlap with the work on those that are here. */
 static void prefetch(const plan *p, int64_t at, int64_t n)
 {
-    for (int k = 0; k < p->e->n_inputs && n > 0; k++)
+    for (int k = 0; k < p->e->n_inputs; k++)
         wk_walk_prefetch(&p->walk[k], p->in[k]->dtype, wk_ptr(p->in[k]), at, n);
 }
 
@@ -216,7 +215,9 @@ static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, oper
                        bool stream)
 {
     int last = p->e->n_nodes - 1;
-    int64_t filled = p->lanes ? whole_pairs(n) : n, next = at + n, end = p->stream ? next + n : next;
+    int64_t filled = p->lanes ? whole_pairs(n) : n;
+    if (p->stream && !p->asks)
+        prefetch(p, at + n, n);
     for (int i = 0; i <= last; i++) {
         const wk_expr_node *node = &p->e->nodes[i];
         const node_step *step = &p->step[i];
@@ -225,9 +226,6 @@ static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, oper
             values[i] = fetch(p, node->in[0], at, n, y.at);
         if (node->op >= WK_EXPR_OPS || step->joined)
             continue;
-        int64_t some = end - next < p->slot || !step->fn ? end - next : p->slot;
-        prefetch(p, next, some);
-        next += some;
         if (!WK_WORDS_STREAM || !step->fn) {
             values[i] = run_formula(p, i, filled, scratch, values, y, i == last && stream);
             continue;
@@ -235,7 +233,6 @@ static operand compute(const plan *p, int64_t at, int64_t n, char *scratch, oper
         run_step(p, step, values, y, filled, i == last && stream);
         values[i] = y;
     }
-    prefetch(p, next, end - next);
     return values[last];
 }
 
@@ -335,7 +332,6 @@ static void plan_steps(plan *p)
 {
     uint8_t uses[WK_EXPR_NODES] = {0};
     const wk_expr *e = p->e;
-    int steps = 0;
     for (int i = 0; i < e->n_nodes; i++) {
         const wk_expr_node *node = &e->nodes[i];
         for (int k = 0; node->op < WK_EXPR_OPS && k < wk_expr_ops[node->op].tensors; k++)
@@ -348,15 +344,13 @@ static void plan_steps(plan *p)
         p->step[i] = lone_step(node, p->out->dtype == WK_BF16);
         if (p->step[i].fn)
             join(p, i, uses);
+        p->asks |= p->step[i].fn != NULL;
     }
     for (int i = 0; i < PAIR / 2; i++) {
         p->numbers[-1 - ONE][i] = 1.0f;
         p->numbers[-1 - NOTHING][i] = -0.0f;
         p->numbers[-1 - MINUS_ONE][i] = -1.0f;
     }
-    for (int i = 0; i < e->n_nodes; i++)
-        steps += p->step[i].fn && !p->step[i].joined;
-    p->slot = steps ? whole_pairs((p->block + steps - 1) / steps) : p->block;
 }
 
 static wk_status run_expr(wk_call *c)

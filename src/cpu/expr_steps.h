@@ -47,6 +47,13 @@ static inline wk_lanes read_half(const reader *r, int64_t pair, int half)
     return wk_words_lanes(wk_words_left(w, r->shift));
 }
 
+/* Asks for what will be read a little further. */
+static inline void read_ahead(const reader *r, int64_t pair)
+{
+    wk_words_ahead(r->lower + pair * r->stride, 1536);
+    wk_words_ahead(r->upper + pair * r->stride, 1536);
+}
+
 static inline void put(const operand *y, int64_t i, wk_lanes low, wk_lanes high, bool near, bool stream)
 {
     if (y->bf16) {
@@ -76,6 +83,8 @@ typedef void step_fn(const operand *y, const reader r[STEP_PLACES], int64_t n, b
         reader r[STEP_PLACES]; \
         memcpy(r, given, sizeof r); \
         for (int64_t i = 0; i < n / PAIR; i++) { \
+            for (int k = 0; k < STEP_PLACES; k++) \
+                read_ahead(&r[k], i); \
             wk_lanes low = name##_half(r, i, 0); \
             put(&to, i *PAIR, low, name##_half(r, i, 1), near, stream); \
         } \
