@@ -19,7 +19,7 @@ enum {
     THIN_STEP = 4,           /* with so many rows or columns of B */
     PART_BYTES = 512 << 10,  /* of B, in a task */
     ROW_BYTES = 8 << 10,     /* of a row of B, in a task: sums of that width stay in the first-level cache */
-    FINISH_COLUMNS = 4096    /* in a task that adds up parts */
+    FINISH_COLUMNS = 512     /* in a task that adds up parts */
 };
 
 /* y[m, jn] = x[m, kn] . b[kn, jn]; columns: those of b are contiguous, else the rows are. */

@@ -65,16 +65,17 @@ static void run_task(void *ctx, int64_t task)
                 in[k] = fetch(p, k, i, n, in_buf[k]);
         }
         char *out = (char *)wk_ptr(m->out) + i * (int64_t)out_bytes;
-        if (direct && p->stream) {
+        if (direct && p->stream && m->fn) {
             run_pieces(p, in, i, n, (unsigned char *)out);
             continue;
         }
         /* Loads of the next block overlap with the work on this one. */
         for (int k = 0; k < m->n_in && p->stream; k++)
             wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), i + n, n);
-        m->fn(direct ? (void *)out : out_buf, in, n, m->params);
-        if (!direct)
-            WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, out_buf, out, n, p->stream);
+        if (m->fn)
+            m->fn(direct ? (void *)out : out_buf, in, n, m->params);
+        if (!direct || !m->fn)
+            WK_ISA(wk_block_store)(m->out->dtype, m->out_compute, m->fn ? out_buf : in[0], out, n, p->stream);
     }
 }
 
@@ -94,8 +95,7 @@ static void run_direct_task(void *ctx, int64_t task)
         char *y = (char *)wk_ptr(m->out) + (size_t)i * bytes;
         for (int k = 0; k < m->n_in; k++) {
             in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], bytes, wk_ptr(m->in[k]), i, n, in_buf[k]);
-            bool by_loop = WK_WORDS_STREAM && k == 0 && dtype == WK_F32; /* see lanes.h */
-            if (p->stream && !by_loop)
+            if (p->stream && !(WK_WORDS_STREAM && k == 0)) /* that by the loop: see lanes.h */
                 wk_walk_prefetch(&p->walk[k], dtype, wk_ptr(m->in[k]), i + n, n);
         }
         p->direct(straight ? y : out_buf, in, n, p->stream && straight);

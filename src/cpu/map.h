@@ -24,7 +24,7 @@ typedef struct {
     int n_in;
     wk_tensor *out; /* packed */
     wk_compute out_compute;
-    wk_block_fn fn;
+    wk_block_fn fn;                      /* NULL: the values of the first input */
     wk_lanes_fn direct_f32, direct_bf16; /* for a call in which all are that; NULL: there is none */
     const void *params;
 } wk_map;

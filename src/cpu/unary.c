@@ -111,12 +111,6 @@ const wk_tensor *WK_ISA(wk_compute_copy)(const wk_tensor *t)
 
 /* ---- cast: the conversion is the engine's ---- */
 
-static void copy_words(void *out, const void *const *in, int64_t n, const void *bytes)
-{
-    if (out != in[0])
-        memcpy(out, in[0], (size_t)n * *(const size_t *)bytes);
-}
-
 /* Wide enough for both sides, so that no step of the way rounds: float to float through the wider, integers
  * exactly, float to integer through the float. */
 static wk_compute cast_through(wk_dtype from, wk_dtype to)
@@ -130,14 +124,8 @@ static wk_compute cast_through(wk_dtype from, wk_dtype to)
 static wk_status run_cast(wk_call *c)
 {
     wk_compute compute = cast_through(c->in[0]->dtype, c->out[0]->dtype);
-    size_t bytes = wk_compute_bytes(compute);
-    wk_map m = {.in = {c->in[0]},
-                .in_compute = {compute},
-                .n_in = 1,
-                .out = c->out[0],
-                .out_compute = compute,
-                .fn = copy_words,
-                .params = &bytes};
+    wk_map m = {
+        .in = {c->in[0]}, .in_compute = {compute}, .n_in = 1, .out = c->out[0], .out_compute = compute};
     return WK_ISA(wk_map_run)(&m);
 }
 
