@@ -168,8 +168,16 @@ typedef struct {
     conv_axis axis[3];
     int64_t at[3];
     const int64_t *stride, *size;
-    char *weights; /* [groups, to, from, taps], packed */
+    char *weights; /* [groups, to, from, taps], packed, or of an image [groups, from, taps, to] */
 } phase;
+
+static int64_t taps_of(const phase *f) { return f->axis[0].taps * f->axis[1].taps * f->axis[2].taps; }
+/* From the weights of one result channel to the next's, and from one source channel and tap to the next. */
+static int64_t weight_row(const gather *s, const phase *f)
+{
+    return gives_map(s->g) ? s->from * taps_of(f) : 1;
+}
+static int64_t weight_step(const gather *s) { return gives_map(s->g) ? 1 : s->to; }
 
 /* Where a phase's results go. */
 static void set_out(const gather *s, const phase *f, conv_patches *p)
@@ -196,6 +204,8 @@ static conv_direct without_patches(const gather *s, const phase *f, conv_patches
                      .from = s->from,
                      .to = s->to,
                      .weights = f->weights,
+                     .weight_row = weight_row(s, f),
+                     .weight_step = weight_step(s),
                      .bias = s->bias,
                      .act = s->act,
                      .patches = patches};
@@ -226,8 +236,8 @@ static wk_status run_phase(const gather *s, const phase *f)
     wk_gemm_args *g = &p.gemm;
     g->m = s->to;
     g->n = s->images * conv_pixels(p.patches.count);
-    g->k = s->from * f->axis[0].taps * f->axis[1].taps * f->axis[2].taps;
-    g->a = (wk_mat){f->weights, dtype, g->k, 1};
+    g->k = s->from * taps_of(f);
+    g->a = (wk_mat){f->weights, dtype, weight_row(s, f), weight_step(s)};
     g->row_bias = s->bias;
     g->act = s->act ? WK_ISA(wk_activation_row) : NULL;
     g->act_ctx = s->act;
@@ -261,42 +271,27 @@ static wk_status run_map(const gather *s, const wk_tensor *weight)
     return run_phase(s, &f);
 }
 
-/* The weights of the taps that a phase uses, with the channels turned around: [groups, image channels of a group,
- * map channels of a group, taps]. */
+/* The weights of the taps that a phase uses, with result channels side by side: [groups, map channels of a group, taps,
+ * image channels of a group]. */
 typedef struct {
     const char *src;
     char *dst;
     size_t bytes;
-    int64_t from, to, kernel, taps[3], steps[3]; /* steps: from one used tap to the next, in elements */
+    int64_t to, kernel, taps[3], steps[3]; /* steps: from one used tap to the next, in elements */
 } turning;
 
-enum { TURN_CHANNELS = 16 }; /* image channels of a task: as many as make some cache lines */
-
-static inline __attribute__((always_inline)) void turn_one(const turning *t, const char *src, char *dst,
-                                                           size_t bytes)
-{
-    for (int64_t z = 0; z < t->taps[0]; z++)
-        for (int64_t y = 0; y < t->taps[1]; y++)
-            for (int64_t x = 0; x < t->taps[2]; x++, dst += bytes)
-                memcpy(dst, src + (z * t->steps[0] + y * t->steps[1] + x * t->steps[2]) * (int64_t)bytes,
-                       bytes);
-}
-
-static void turn_task(void *ctx, int64_t task)
+/* One map channel. */
+static void turn_task(void *ctx, int64_t map)
 {
     const turning *t = ctx;
-    int64_t blocks = conv_ceil_div(t->to, TURN_CHANNELS), first = task % blocks * TURN_CHANNELS;
-    int64_t group = task / blocks * t->from * t->to, used = t->taps[0] * t->taps[1] * t->taps[2];
-    for (int64_t map = 0; map < t->from; map++)
-        for (int64_t image = first; image < conv_min(first + TURN_CHANNELS, t->to); image++) {
-            const char *src = t->src + (group + map * t->to + image) * t->kernel * (int64_t)t->bytes;
-            char *dst = t->dst + (group + image * t->from + map) * used * (int64_t)t->bytes;
-            switch (t->bytes) {
-            case 2: turn_one(t, src, dst, 2); break;
-            case 4: turn_one(t, src, dst, 4); break;
-            default: turn_one(t, src, dst, 8); break;
-            }
-        }
+    int64_t bytes = (int64_t)t->bytes, used = t->taps[0] * t->taps[1] * t->taps[2];
+    const char *src = t->src + map * t->to * t->kernel * bytes;
+    char *dst = t->dst + map * used * t->to * bytes;
+    for (int64_t z = 0; z < t->taps[0]; z++)
+        for (int64_t y = 0; y < t->taps[1]; y++)
+            for (int64_t x = 0; x < t->taps[2]; x++, dst += t->to * bytes)
+                WK_ISA(wk_block_gather)
+    (t->bytes, src + (z * t->steps[0] + y * t->steps[1] + x * t->steps[2]) * bytes, t->kernel, dst, t->to);
 }
 
 static void phase_weights(const gather *s, const wk_tensor *weight, const conv_axis *axis, const int64_t *tap)
@@ -306,14 +301,13 @@ static void phase_weights(const gather *s, const wk_tensor *weight, const conv_a
     turning t = {.src = moved(wk_ptr(weight), weight->dtype, first),
                  .dst = s->weights,
                  .bytes = wk_bytes(weight->dtype),
-                 .from = s->from,
                  .to = s->to,
                  .kernel = g->kernel[0] * area,
                  .taps = {axis[0].taps, axis[1].taps, axis[2].taps},
                  .steps = {area, g->kernel[2], 1}};
     for (int d = 0; d < 3; d++)
         t.steps[d] *= wk_conv_tap_period(g, d);
-    wk_parallel_for(g->groups * conv_ceil_div(s->to, TURN_CHANNELS), turn_task, &t);
+    wk_parallel_for(g->map_channels, turn_task, &t);
 }
 
 static wk_status run_image(const gather *s, const wk_tensor *weight)

@@ -129,7 +129,10 @@ static void load_unit(const work *k, int64_t image, int64_t group, const conv_wi
         WK_ISA(conv_window_plane)
         (w, s->source + plane * conv_pixels(s->size) * bytes, m->window + c * w->channel * k->values);
     }
-    WK_ISA(wk_block_load)(s->dtype, s->weights + group * taps * bytes, 1, m->weights, taps);
+    for (int64_t i = 0; i < s->to; i++)
+        WK_ISA(wk_block_load)
+    (s->dtype, s->weights + (group * taps + i * s->weight_row) * bytes, s->weight_step,
+     m->weights + i * k->taps * k->values, k->taps);
     if (k->columns) {
         const conv_axis *y = &s->axis[1];
         (k->compute == WK_COMPUTE_F64 ? turn_weights_f64 : turn_weights_f32)(

@@ -53,6 +53,11 @@ void WK_ISA(conv_window_fill)(conv_window *w, const void *source, int64_t images
 /* One channel of it, without in_place. */
 void WK_ISA(conv_window_plane)(const conv_window *w, const void *source, char *dst);
 
+/* n values of a row, step elements apart, of the source's dtype to the same or the compute dtype. Rows are short: it is
+ * quick to begin with. */
+void WK_ISA(conv_copy_values)(wk_dtype dtype, wk_dtype source, const char *src, int64_t step, char *dst,
+                              int64_t n);
+
 /* Where window position `at` of a row is. */
 static inline int64_t conv_window_column(const conv_window *w, int64_t at)
 {
@@ -99,7 +104,9 @@ typedef struct {
     const char *source; /* [images, groups * from, size..], packed */
     int64_t images, groups, from, to, size[3];
     conv_axis axis[3];
-    const char *weights;          /* [groups, to, from, taps..], packed */
+    const char *weights; /* [groups, to, from, taps..], or [groups, from, taps.., to]; packed */
+    int64_t weight_row,
+        weight_step;              /* from one result channel to the next; from one source channel and tap */
     const void *bias;             /* NULL or in the compute type */
     const wk_activation_ctx *act; /* NULL, or what results end with: conv_rows_run only */
     const conv_patches

@@ -24,11 +24,11 @@ enum {
     FEW_TASKS = 32,
 };
 
-/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + j], for GEMM_MR rows and GEMM_NV vectors of columns, or
- * one. */
+/* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + place of j], for GEMM_MR rows and up to GEMM_NV vectors
+ * of columns. */
 typedef struct {
     const void *a, *window;
-    const int64_t *offsets;
+    const int64_t *offsets, *places; /* of the vectors */
     float *c;
     int64_t ldc, k;
     int vectors;
@@ -68,9 +68,10 @@ typedef struct {
     int64_t columns, strips;
     int64_t phases[2];             /* planes for the remainders of rows and of columns */
     int64_t pitch, plane, channel; /* of the window, in elements */
+    int64_t sum_pitch;             /* from one row of sums to the next: as wide, or as in the window */
     int64_t block, parts;  /* result channels whose sums are held at a time; tasks they are shared by */
     int64_t panels, panel; /* of weights, in a group; elements of one */
-    int64_t *offsets;
+    int64_t *offsets, *places;
     uint32_t *weights;
     size_t window_bytes, bytes; /* of a task's memory: window, all */
     _Atomic bool failed;
@@ -80,7 +81,7 @@ typedef struct {
 
 static int64_t vectors_of(const work *k, int64_t rows)
 {
-    return conv_ceil_div((rows - 1) * k->pitch + k->columns, LANES);
+    return conv_ceil_div((rows - 1) * k->sum_pitch + k->columns, LANES);
 }
 
 static int64_t plane_rows(const work *k, int64_t rows)
@@ -139,6 +140,7 @@ static void plan_axes(work *k)
         k->columns = gemm_round_up(k->columns, LANES);
     k->strips = conv_ceil_div(axis[2].count, k->columns);
     k->pitch = conv_ceil_div((k->columns - 1) * axis[2].step + k->span[2], axis[2].step);
+    k->sum_pitch = k->columns % LANES == 0 ? k->columns : k->pitch;
 }
 
 static void plan_work(work *k)
@@ -211,14 +213,24 @@ static void fill_offsets(const work *k)
                 }
 }
 
+/* A vector of sums lies in one row where rows are whole vectors; else they are counted through the positions between
+ * two rows too. */
+static void fill_places(const work *k)
+{
+    int64_t vectors = vectors_of(k, k->rows), row = k->sum_pitch / LANES;
+    for (int64_t v = 0; v < vectors; v++)
+        k->places[v] = k->sum_pitch == k->pitch ? v * LANES : v / row * k->pitch + v % row * LANES;
+}
+
 /* ---- Weights ---- */
 
 /* A row of weights with pairs of channels as elements. */
 static void pair_weights(const work *k, const uint16_t *src, uint32_t *dst)
 {
-    for (int64_t c = 0; c < k->s->from; c += 2, src += 2 * k->taps)
+    int64_t step = k->s->weight_step, next = k->taps * step;
+    for (int64_t c = 0; c < k->s->from; c += 2, src += 2 * next)
         for (int64_t t = 0; t < k->taps; t++)
-            *dst++ = src[t] | (c + 1 < k->s->from ? (uint32_t)src[k->taps + t] << 16 : 0);
+            *dst++ = src[t * step] | (c + 1 < k->s->from ? (uint32_t)src[next + t * step] << 16 : 0);
 }
 
 static void weights_task(void *ctx, int64_t task)
@@ -227,10 +239,11 @@ static void weights_task(void *ctx, int64_t task)
     const conv_direct *s = k->s;
     int64_t group = task / k->panels, first = task % k->panels * GEMM_MR, row = s->from * k->taps;
     int64_t rows = conv_min(GEMM_MR, s->to - first), packed = k->units * k->taps;
-    const char *src = s->weights + (group * s->to + first) * row * (int64_t)wk_bytes(s->dtype);
+    const char *src =
+        s->weights + (group * s->to * row + first * s->weight_row) * (int64_t)wk_bytes(s->dtype);
     uint32_t *dst = k->weights + task * k->panel;
     if (k->pair == 1) {
-        WK_ISA(gemm_pick_packer)(s->dtype, 1)(dst, GEMM_MR, src, row, 1, rows, row);
+        WK_ISA(gemm_pick_packer)(s->dtype, 1)(dst, GEMM_MR, src, s->weight_row, s->weight_step, rows, row);
         return;
     }
     uint32_t *pairs = wk_block_alloc((size_t)(rows * packed) * sizeof *pairs);
@@ -239,7 +252,7 @@ static void weights_task(void *ctx, int64_t task)
         return;
     }
     for (int64_t i = 0; i < rows; i++)
-        pair_weights(k, (const uint16_t *)src + i * row, pairs + i * packed);
+        pair_weights(k, (const uint16_t *)src + i * s->weight_row, pairs + i * packed);
     WK_ISA(gemm_pick_packer)(WK_F32, 1)(dst, GEMM_MR, pairs, packed, 1, rows, packed);
     wk_block_free(pairs, (size_t)(rows * packed) * sizeof *pairs);
 }
@@ -251,21 +264,32 @@ typedef struct {
     int64_t image, group, z, y, x, rows, columns;
 } place;
 
-/* A row of a plane from row y of slab z of the source: positions x, x + step, ... b: the row of the pair's second
- * channel, or NULL. */
-static void fill_row(const work *k, const char *a, const char *b, int64_t x, uint32_t *dst)
+/* The positions x, x + step, ... of a row of the source that make a row of a plane; those before lo and from hi on are
+ * outside. */
+typedef struct {
+    int64_t x, lo, hi;
+} positions;
+
+static positions positions_from(const work *k, int64_t x)
 {
-    int64_t step = k->s->axis[2].step, bytes = (int64_t)wk_bytes(k->s->dtype);
+    int64_t step = k->s->axis[2].step;
     int64_t lo = conv_min(conv_max(conv_ceil_div(-x, step), 0), k->pitch);
-    int64_t hi = conv_min(conv_max(conv_ceil_div(k->s->size[2] - x, step), lo), k->pitch);
-    int64_t from = (x + lo * step) * bytes;
-    for (int64_t i = 0; i < lo; i++)
+    return (positions){x, lo, conv_min(conv_max(conv_ceil_div(k->s->size[2] - x, step), lo), k->pitch)};
+}
+
+/* A row of a plane from a row of the source. b: the row of the pair's second channel, or NULL. */
+static void fill_row(const work *k, const char *a, const char *b, const positions *at, uint32_t *dst)
+{
+    int64_t step = k->s->axis[2].step, from = (at->x + at->lo * step) * (int64_t)wk_bytes(k->s->dtype);
+    for (int64_t i = 0; i < at->lo; i++)
         dst[i] = 0;
     if (k->pair == 2)
         WK_ISA(gemm_pair_rows)
-    (dst + lo, (const uint16_t *)(a + from), b ? (const uint16_t *)(b + from) : NULL, step, hi - lo);
-    else WK_ISA(wk_block_load)(k->s->dtype, a + from, step, dst + lo, hi - lo);
-    for (int64_t i = hi; i < k->pitch; i++)
+    (dst + at->lo, (const uint16_t *)(a + from), b ? (const uint16_t *)(b + from) : NULL, step,
+     at->hi - at->lo);
+    else WK_ISA(conv_copy_values)(WK_F32, k->s->dtype, a + from, step, (char *)(dst + at->lo),
+                                  at->hi - at->lo);
+    for (int64_t i = at->hi; i < k->pitch; i++)
         dst[i] = 0;
 }
 
@@ -274,9 +298,10 @@ static void fill_plane(const work *k, const place *p, const char *slab, const ch
 {
     const conv_direct *s = k->s;
     int64_t rows = plane_rows(k, p->rows), row = s->size[2] * (int64_t)wk_bytes(s->dtype);
+    positions at = positions_from(k, x);
     for (int64_t r = 0; r < rows; r++, y += s->axis[1].step, dst += k->pitch) {
         if (slab && y >= 0 && y < s->size[1])
-            fill_row(k, slab + y * row, second ? second + y * row : NULL, x, dst);
+            fill_row(k, slab + y * row, second ? second + y * row : NULL, &at, dst);
         else
             memset(dst, 0, (size_t)k->pitch * sizeof *dst);
     }
@@ -304,6 +329,12 @@ static void fill_window(const work *k, const place *p, uint32_t *dst)
 
 /* ---- Products and results ---- */
 
+/* Vectors of the next tile, of those that are left: one alone would not keep the processor busy. */
+static int wide_of(int64_t left)
+{
+    return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : (int)conv_min(left, 2);
+}
+
 /* The sums of channels [first, first + n) of the group; rows of them are ldc apart. */
 static void sum_block(const work *k, const place *p, const uint32_t *window, int64_t first, int64_t n,
                       float *sums, int64_t ldc)
@@ -313,11 +344,12 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
     int64_t kc = conv_ceil_div(depth, conv_max(conv_ceil_div(depth, KC + KC / 4), 1));
     do { /* once even where there is nothing to add up */
         for (int64_t v = 0; v < vectors;) {
-            int wide = vectors - v >= GEMM_NV ? GEMM_NV : 1;
+            int wide = wide_of(vectors - v);
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 k->tile(&(rows_tile){.a = weights + i / GEMM_MR * k->panel + q * GEMM_MR,
-                                     .window = window + v * LANES,
+                                     .window = window,
                                      .offsets = k->offsets + q,
+                                     .places = k->places + v,
                                      .c = sums + i * ldc + v * LANES,
                                      .ldc = ldc,
                                      .k = conv_min(kc, depth - q),
@@ -338,7 +370,7 @@ static void finish_channel(const work *k, const place *p, int64_t channel, float
                  p->y * to->out.row + p->x * to->out.pixel;
     char *dst = to->out.data + at * (int64_t)wk_bytes(to->out.dtype);
     float bias = s->bias ? ((const float *)s->bias)[channel] : 0;
-    for (int64_t r = 0; r < p->rows; r++, sums += k->pitch) {
+    for (int64_t r = 0; r < p->rows; r++, sums += k->sum_pitch) {
         for (int64_t i = 0; s->bias && i < p->columns; i++)
             sums[i] += bias;
         if (s->act)
@@ -394,12 +426,14 @@ bool WK_ISA(conv_rows_run)(const conv_direct *s)
 {
     work k = {.s = s};
     plan_work(&k);
-    size_t offsets = (size_t)conv_max(k.units * k.taps, 1) * sizeof *k.offsets;
+    size_t offsets = (size_t)(k.units * k.taps + vectors_of(&k, k.rows)) * sizeof *k.offsets;
     size_t weights = (size_t)(s->groups * k.panels * k.panel) * sizeof *k.weights;
     k.offsets = wk_alloc(offsets);
     k.weights = wk_block_alloc(weights);
     if (k.offsets && k.weights) {
+        k.places = k.offsets + k.units * k.taps;
         fill_offsets(&k);
+        fill_places(&k);
         if (k.panel)
             wk_parallel_for(s->groups * k.panels, weights_task, &k);
         if (!k.failed)

@@ -18,7 +18,7 @@ FUNCTION static inline __attribute__((always_inline)) void NAME(tile)(const rows
     for (int64_t p = 0; p < t->k; p++, a += GEMM_MR) {
         const PACKED *b = window + t->offsets[p];
         NAME(pvec) bv[GEMM_NV];
-        UNROLL for (int v = 0; v < nv; v++) bv[v] = *(const NAME(upvec) *)(b + v * LANES);
+        UNROLL for (int v = 0; v < nv; v++) bv[v] = *(const NAME(upvec) *)(b + t->places[v]);
         UNROLL for (int i = 0; i < GEMM_MR; i++)
         {
             NAME(pvec) av = a[i] - (NAME(pvec)){0}; /* to all lanes */
@@ -36,6 +36,8 @@ FUNCTION static void NAME(run_tile)(const rows_tile *t)
 {
     if (t->vectors == GEMM_NV)
         NAME(tile)(t, GEMM_NV);
+    else if (t->vectors > 1)
+        NAME(tile)(t, 2);
     else
         NAME(tile)(t, 1);
 }

@@ -64,19 +64,19 @@ static inline void widen(uint32_t *restrict dst, const uint16_t *restrict src, i
         dst[i] = (uint32_t)src[i] << 16;
 }
 
-/* n values, split elements apart in the source. */
-static inline void copy_values(const conv_window *w, const char *src, char *dst, int64_t n)
+void WK_ISA(conv_copy_values)(wk_dtype dtype, wk_dtype source, const char *src, int64_t step, char *dst,
+                              int64_t n)
 {
-    if (w->dtype == w->source_dtype && w->split == 1)
-        copy_bytes(dst, src, n * (int64_t)wk_bytes(w->dtype));
-    else if (w->dtype == w->source_dtype && w->split == 2 && wk_bytes(w->dtype) == sizeof(uint32_t))
+    if (dtype == source && step == 1)
+        copy_bytes(dst, src, n * (int64_t)wk_bytes(dtype));
+    else if (dtype == source && step == 2 && wk_bytes(dtype) == sizeof(uint32_t))
         copy_halves((uint32_t *)dst, (const uint32_t *)src, n);
-    else if (w->dtype == w->source_dtype)
-        WK_ISA(wk_block_gather)(wk_bytes(w->dtype), src, w->split, dst, n);
-    else if (w->source_dtype == WK_BF16 && w->split == 1)
+    else if (dtype == source)
+        WK_ISA(wk_block_gather)(wk_bytes(dtype), src, step, dst, n);
+    else if (source == WK_BF16 && step == 1)
         widen((uint32_t *)dst, (const uint16_t *)src, n);
     else
-        WK_ISA(wk_block_load)(w->source_dtype, src, w->split, dst, n);
+        WK_ISA(wk_block_load)(source, src, step, dst, n);
 }
 
 /* Zeros before lo and from hi to n, bytes; what lies between is written afterwards. */
@@ -102,7 +102,9 @@ static inline void fill_part(const conv_window *w, const char *source, int64_t r
     }
     int64_t from = (sz * w->source[1] + sy) * w->source[2] + w->lo[2] + r + lo * w->split;
     clear_ends(dst, lo * bytes, hi * bytes, w->part * bytes);
-    copy_values(w, source + from * (int64_t)wk_bytes(w->source_dtype), dst + lo * bytes, hi - lo);
+    WK_ISA(conv_copy_values)
+    (w->dtype, w->source_dtype, source + from * (int64_t)wk_bytes(w->source_dtype), w->split,
+     dst + lo * bytes, hi - lo);
 }
 
 void WK_ISA(conv_window_plane)(const conv_window *w, const void *source, char *dst)
