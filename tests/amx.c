@@ -189,6 +189,7 @@ static void attention(int64_t s, int64_t t, int64_t d, int64_t dv, bool causal)
                    .dv = dv,
                    .scale = 0.3,
                    .causal = causal,
+                   .window = causal && pick(2) ? 20 : 0,
                    .n = 1,
                    .sequences = &q};
     p.q = by_rows ? (attn_strides){d, 4 * d, 1} : (attn_strides){s * d, d, 1};

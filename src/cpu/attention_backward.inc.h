@@ -58,8 +58,9 @@ static void FN(grad_scores)(const attn_plan *p, const attn_rows *r, int64_t k0, 
     const gemm_kernel *kernel = WK_ISA(gemm_pick_kernel)(&(wk_gemm_args){.c = {.dtype = WK_REAL_DTYPE}});
     bool capped = p->softcap > 0;
     WK_ISA(attn_product)
-    (kernel, n, ATTN_ROWS, p->d, km, w->q_turned, ATTN_ROWS, w->weights, ATTN_ROWS, false);
-    WK_ISA(attn_product)(kernel, n, ATTN_ROWS, p->dv, vm, w->dy_turned, ATTN_ROWS, w->ds, ATTN_ROWS, false);
+    (kernel, n, ATTN_ROWS, p->d, km, w->q_turned, NULL, ATTN_ROWS, w->weights, ATTN_ROWS, false);
+    WK_ISA(attn_product)
+    (kernel, n, ATTN_ROWS, p->dv, vm, w->dy_turned, NULL, ATTN_ROWS, w->ds, ATTN_ROWS, false);
     FN(finish_scores)(p, r, k0, n, w->weights, capped ? w->slope : NULL, w->mask, w->mask_turned);
     for (int64_t j = 0; j < n; j++) {
         REAL *restrict weight = w->weights + j * ATTN_ROWS, *restrict ds = w->ds + j * ATTN_ROWS;
@@ -103,7 +104,7 @@ static void FN(grad_q)(const attn_grad_plan *g, const attn_rows *r, char *memory
         FN(grad_scores)(p, r, k0, n, km, vm, &w);
         attn_mat k_turned = {km.data, 1, km.rs};
         WK_ISA(attn_product)
-        (kernel, p->d, ATTN_ROWS, n, k_turned, w.ds, ATTN_ROWS, w.dq_turned, ATTN_ROWS, true);
+        (kernel, p->d, ATTN_ROWS, n, k_turned, w.ds, NULL, ATTN_ROWS, w.dq_turned, ATTN_ROWS, true);
     }
     WK_ISA(wk_block_transpose)
     (sizeof(REAL), w.dq_turned, ATTN_ROWS, w.dq, w.d, p->d, r->rows, false);
@@ -133,8 +134,9 @@ static void FN(grad_kv)(const attn_grad_plan *g, const attn_sequence *q, int64_t
         FN(grad_load)(g, &r, &w);
         FN(grad_scores)(p, &r, k0, n, km, vm, &w);
         attn_mat ds = {w.ds, ATTN_ROWS, 1}, weights = {w.weights, ATTN_ROWS, 1};
-        WK_ISA(attn_product)(kernel, n, p->d, r.rows, ds, w.q, w.d, w.dk, w.d, true);
-        WK_ISA(attn_product)(kernel, n, p->dv, r.rows, weights, w.dy, w.dv_width, w.dv, w.dv_width, true);
+        WK_ISA(attn_product)(kernel, n, p->d, r.rows, ds, w.q, NULL, w.d, w.dk, w.d, true);
+        WK_ISA(attn_product)
+        (kernel, n, p->dv, r.rows, weights, w.dy, NULL, w.dv_width, w.dv, w.dv_width, true);
     }
     int64_t row = (q->index * p->hk + key_head) * q->t + k0;
     if (g->dk)

@@ -44,15 +44,17 @@ static inline bool FN(needs_limits)(const attn_rows *r, int64_t k0, int64_t n)
 /* -infinity where row x of transposed scores [n, rows] does not see key k0 + j. */
 static void FN(apply_limits)(const attn_rows *r, int64_t k0, int64_t n, REAL *s)
 {
-    int32_t lo[ATTN_ROWS], hi[ATTN_ROWS];
+    int32_t lo[ATTN_ROWS] = {0}, hi[ATTN_ROWS] = {0};
     for (int x = 0; x < r->rows; x++) {
         int64_t from = r->see[x].lo - k0, to = r->see[x].hi - k0;
         lo[x] = (int32_t)(from < 0 ? 0 : from > n ? n : from);
         hi[x] = (int32_t)(to < 0 ? 0 : to > n ? n : to);
     }
-    for (int32_t j = 0; j < n; j++)
-        for (int x = 0; x < r->rows; x++)
-            s[j * ATTN_ROWS + x] = ((j >= lo[x]) & (j < hi[x])) ? s[j * ATTN_ROWS + x] : -INFINITY;
+    for (int32_t j = 0; j < n; j++, s += ATTN_ROWS)
+        for (int x = 0; x < ATTN_ROWS; x++) {
+            REAL seen = s[x], none = -INFINITY;
+            s[x] = j < lo[x] ? none : j >= hi[x] ? none : seen;
+        }
 }
 
 /* Transposed products q . k become scores: scaled, capped, masked, limited. rows and turned are scratch for

@@ -61,13 +61,14 @@ enum { FEW_TASKS = 16, SPLIT_KEYS = 256 };
 /* ---- Pieces that the backward uses too ---- */
 
 void WK_ISA(attn_product)(const gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, attn_mat a,
-                          const void *b, int64_t b_rs, void *c, int64_t c_rs, bool add)
+                          const void *b, const void *more, int64_t b_rs, void *c, int64_t c_rs, bool add)
 {
     int64_t width = gemm_panel_columns(kernel), bytes = (int64_t)kernel->bytes;
     for (int64_t i = 0; i < m; i += kernel->rows) {
         for (int64_t j = 0; j < n; j += width) {
             gemm_tile t = {.a = (const char *)a.data + i * a.rs * bytes,
                            .b = (const char *)b + j * bytes,
+                           .more = more ? (const char *)more + j * bytes : NULL,
                            .c = (char *)c + (i * c_rs + j) * bytes,
                            .a_rs = a.rs,
                            .a_ks = a.cs,
@@ -233,11 +234,16 @@ wk_status WK_ISA(attn_forward)(attn_plan *p)
     p->part_bytes = (size_t)(ATTN_ROWS * (p->dv + 2)) * wk_compute_bytes(p->compute);
     size_t bytes = (size_t)p->parts * p->part_bytes;
     p->part_memory = bytes ? wk_block_alloc(bytes) : NULL;
-    bool done = !bytes || p->part_memory;
+    size_t value_bytes = values_bytes(p);
+    p->value_memory = value_bytes ? wk_block_alloc(value_bytes) : NULL;
+    bool done = (!bytes || p->part_memory) && (!value_bytes || p->value_memory);
     if (done) {
+        turn_values(p);
         wk_parallel_for(p->tasks, run_task, p);
         done = !p->no_memory && (p->parts == 0 || merge(p));
     }
+    if (p->value_memory)
+        wk_block_free(p->value_memory, value_bytes);
     if (p->part_memory)
         wk_block_free(p->part_memory, bytes);
     return done ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for blocks of scores");

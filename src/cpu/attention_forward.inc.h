@@ -36,7 +36,7 @@ static size_t FN(work_init)(FN(work) * w, const attn_plan *p, char *base)
  * row's top has grown, and with it fix is not 1. A row without a key so far has top -infinity and sum 0. */
 static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
 {
-    bool grown = false;
+    int grown = 0;
     REAL tops[ATTN_ROWS];
     for (int x = 0; x < ATTN_ROWS; x++)
         tops[x] = -INFINITY;
@@ -44,14 +44,17 @@ static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
         for (int64_t x = 0; x < cols; x++)
             tops[x] = w->s[j * ATTN_ROWS + x] > tops[x] ? w->s[j * ATTN_ROWS + x] : tops[x];
     for (int64_t x = 0; x < cols; x += ATTN_LANES) {
-        REAL top[ATTN_LANES], sum[ATTN_LANES], *s = w->s + x;
+        REAL top[ATTN_LANES], sum[ATTN_LANES], fix[ATTN_LANES], *s = w->s + x;
         for (int l = 0; l < ATTN_LANES; l++) {
             REAL was = w->top[x + l], now = tops[x + l] * scale > was ? tops[x + l] * scale : was;
-            grown |= now != was;
             w->top[x + l] = now;
-            w->fix[x + l] = now != was ? R_EXP(was - now) : 1;
+            fix[l] = now != was ? was - now : 0;
             top[l] = now == -INFINITY ? 0 : now;
             sum[l] = 0;
+        }
+        for (int l = 0; l < ATTN_LANES; l++) {
+            grown |= fix[l] != 0;
+            w->fix[x + l] = R_EXP(fix[l]);
         }
         for (int64_t j = 0; j < n; j++)
             for (int l = 0; l < ATTN_LANES; l++) {
@@ -108,7 +111,7 @@ static void FN(add_values)(const attn_plan *p, const char *v, int64_t k0, int64_
     attn_mat vm = WK_ISA(attn_rows_of)(p->dtype, v, p->v, k0, n, p->dv, 0, w->v);
     attn_mat turned = {vm.data, vm.cs, vm.rs};
     WK_ISA(attn_product)
-    (FN(kernel)(), p->dv, cols, n, turned, w->s, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+    (FN(kernel)(), p->dv, cols, n, turned, w->s, NULL, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
 }
 
 /* The usual way: w->o, top and sum of the block's rows over keys [from, to). */
@@ -122,7 +125,8 @@ static void FN(attend)(const attn_plan *p, const attn_rows *r, int64_t from, int
     for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
         int64_t n = gemm_min(to - k0, ATTN_KEYS);
         attn_mat km = WK_ISA(attn_rows_of)(p->dtype, k, p->k, k0, n, p->d, 0, w->k);
-        WK_ISA(attn_product)(FN(kernel)(), n, cols, p->d, km, w->q_turned, ATTN_ROWS, w->s, ATTN_ROWS, false);
+        WK_ISA(attn_product)
+        (FN(kernel)(), n, cols, p->d, km, w->q_turned, NULL, ATTN_ROWS, w->s, ATTN_ROWS, false);
         FN(weigh)(p, r, k0, n, cols, w);
         FN(add_values)(p, v, k0, n, cols, w);
     }
@@ -185,8 +189,7 @@ static void FN(run_rows)(const attn_plan *p, const attn_rows *r, int64_t split, 
     }
     int64_t size = r->of->split_keys, from = gemm_max(split * size, r->keys.lo);
     int64_t to = gemm_min((split + 1) * size, r->keys.hi);
-    bool thin = r->of->whole_groups && p->hq / p->hk * r->of->s <= ATTN_THIN && p->dropout == 0;
-    if (thin)
+    if (attn_is_thin(p, r->of))
         FN(attend_thin)(p, r, from, to, &w);
     else if (!attend_pairs(p, r, from, to, &w))
         FN(attend)(p, r, from, to, &w);

@@ -39,6 +39,7 @@ typedef struct {
      * their own; then blocks of rows; then splits of split_keys keys. */
     int64_t units, blocks, splits, split_keys;
     int64_t first_task, first_part;
+    const uint16_t *values; /* v for products by tiles, or NULL */
     bool whole_groups;
 } attn_sequence;
 
@@ -55,7 +56,7 @@ typedef struct {
     attn_sequence *sequences;
     /* Filled by attn_forward: */
     int64_t tasks, parts;
-    char *part_memory;
+    char *part_memory, *value_memory;
     size_t part_bytes;
     atomic_bool no_memory;
 } attn_plan;
@@ -69,16 +70,23 @@ typedef struct {
     wk_key_range see[ATTN_ROWS]; /* that row x sees */
 } attn_rows;
 
+/* Whether the queries of a key head go the thin way. */
+static inline bool attn_is_thin(const attn_plan *p, const attn_sequence *q)
+{
+    return q->whole_groups && p->hq / p->hk * q->s <= ATTN_THIN && p->dropout == 0;
+}
+
 static inline int64_t attn_head(const attn_rows *r, int x) { return r->head + (r->first + x) / r->of->s; }
 static inline int64_t attn_query(const attn_rows *r, int x) { return (r->first + x) % r->of->s; }
 
-/* C[m, n] (+)= A[m, k] B[k, n] by tiles; strides in packed elements, B and C with rows of vectors. */
+/* C[m, n] (+)= A[m, k] B[k, n] by tiles; strides in packed elements, B and C with rows of vectors. more: NULL, or see
+ * gemm_tile. */
 typedef struct {
     const void *data;
     int64_t rs, cs;
 } attn_mat;
 void WK_ISA(attn_product)(const gemm_kernel *kernel, int64_t m, int64_t n, int64_t k, attn_mat a,
-                          const void *b, int64_t b_rs, void *c, int64_t c_rs, bool add);
+                          const void *b, const void *more, int64_t b_rs, void *c, int64_t c_rs, bool add);
 
 /* Rows [row, row + n) of width elements from base, as values of the compute type: where they lie when they are
  * that (and, for a pitch > 0, when rows are packed and need no padding to it), else in buf, zeros up to pitch. */

@@ -39,37 +39,77 @@ static void load_queries(const gemm_kernel *kernel, const attn_plan *p, const at
     pack_pairs(kernel, (uint32_t *)w->q_turned, ATTN_ROWS, rows, p->d, 1, r->rows, p->d);
 }
 
-/* n rows of k as the left operand of k q^T. */
+/* n rows of k as the left operand of k q^T: where they lie, if they can be read there as a whole. */
 static attn_mat keys_of(const gemm_kernel *kernel, const attn_plan *p, const uint16_t *k, int64_t n,
                         uint32_t *buf)
 {
-    if (kernel->pack_a) {
-        int64_t depth = pairs_padded(kernel, p->d);
-        for (int64_t i = 0; i < n; i += kernel->rows)
-            kernel->pack_a(buf + i * depth, kernel->rows, k + i * p->k.s, p->k.s, p->k.d,
-                           gemm_min(kernel->rows, n - i), p->d);
-        return (attn_mat){buf, depth, 1};
-    }
-    if (p->k.d == 1 && p->d % 2 == 0 && p->k.s % 2 == 0 && (uintptr_t)k % sizeof *buf == 0)
+    bool tiles = kernel->pack_a != NULL, whole = tiles ? p->d % 32 == 0 && n % 16 == 0 : p->d % 2 == 0;
+    if (p->k.d == 1 && whole && p->k.s % 2 == 0 && (uintptr_t)k % sizeof *buf == 0)
         return (attn_mat){k, p->k.s / 2, 1};
-    pack_pairs(kernel, buf, ATTN_KEYS, k, p->k.s, p->k.d, n, p->d);
-    return (attn_mat){buf, 1, ATTN_KEYS};
+    if (!tiles) {
+        pack_pairs(kernel, buf, ATTN_KEYS, k, p->k.s, p->k.d, n, p->d);
+        return (attn_mat){buf, 1, ATTN_KEYS};
+    }
+    int64_t depth = pairs_padded(kernel, p->d);
+    memset(buf, 0, (size_t)(ATTN_KEYS * depth) * sizeof *buf);
+    for (int64_t i = 0; i < n; i++)
+        WK_ISA(wk_block_gather)(sizeof *k, k + i * p->k.s, p->k.d, buf + i * depth, p->d);
+    return (attn_mat){buf, depth, 1};
 }
 
-/* ---- v^T weights by tiles ---- */
+/* ---- v^T weights by tiles ----
+ * v^T is the left operand: [dv, ATTN_KEYS] for each block of keys, made once for all queries; filled up with zeros. */
 
-/* v^T of n rows as the left operand. */
-static attn_mat values_of(const gemm_kernel *kernel, const attn_plan *p, const uint16_t *v, int64_t n,
-                          uint32_t *buf)
+static int64_t value_elements(const attn_plan *p) { return gemm_round_up(p->dv, 32) * ATTN_KEYS; }
+
+static bool has_values(const attn_plan *p, const attn_sequence *q)
 {
-    int64_t width = gemm_round_up(p->dv, kernel->rows), depth = pairs_padded(kernel, n);
-    pack_pairs(kernel, buf, width, v, p->v.d, p->v.s, p->dv, n);
-    uint32_t *panels = buf + depth * width, *out = panels;
-    gemm_packer turn = WK_ISA(gemm_pick_packer)(WK_F32, 1); /* of any 32 bits */
-    for (int64_t i = 0; i < width; i += kernel->rows)
-        for (int64_t q = 0; q < depth; q += kernel->step, out += kernel->step * kernel->rows)
-            turn(out, kernel->step, buf + q * width + i, width, 1, kernel->step, kernel->rows);
-    return (attn_mat){panels, depth, 1};
+    return p->dtype == WK_BF16 && pairs_kernel(p, ATTN_ROWS)->pack_a && !attn_is_thin(p, q);
+}
+
+static size_t values_bytes(const attn_plan *p)
+{
+    int64_t blocks = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        if (has_values(p, &p->sequences[i]))
+            blocks += p->hk * gemm_blocks(p->sequences[i].t, ATTN_KEYS);
+    return (size_t)(blocks * value_elements(p)) * sizeof(uint16_t);
+}
+
+typedef struct {
+    const attn_plan *p;
+    const attn_sequence *of;
+    uint16_t *values;
+} turning;
+
+static void turn_task(void *ctx, int64_t i)
+{
+    const turning *s = ctx;
+    const attn_strides *v = &s->p->v;
+    int64_t blocks = gemm_blocks(s->of->t, ATTN_KEYS), k0 = i % blocks * ATTN_KEYS, dv = s->p->dv;
+    int64_t n = gemm_min(s->of->t - k0, ATTN_KEYS), elements = value_elements(s->p);
+    const uint16_t *src = (const uint16_t *)s->of->v + i / blocks * v->h + k0 * v->s;
+    uint16_t *dst = s->values + i * elements;
+    if (n < ATTN_KEYS || dv * ATTN_KEYS < elements)
+        memset(dst, 0, (size_t)elements * sizeof *dst);
+    if (v->d == 1)
+        WK_ISA(wk_block_transpose)(sizeof *dst, src, v->s, dst, ATTN_KEYS, n, dv, false);
+    for (int64_t c = 0; v->d != 1 && c < dv; c++)
+        WK_ISA(wk_block_gather)(sizeof *dst, src + c * v->d, v->s, dst + c * ATTN_KEYS, n);
+}
+
+static void turn_values(attn_plan *p)
+{
+    uint16_t *values = (uint16_t *)p->value_memory;
+    for (int64_t i = 0; i < p->n; i++) {
+        attn_sequence *q = &p->sequences[i];
+        int64_t blocks = p->hk * gemm_blocks(q->t, ATTN_KEYS);
+        if (!has_values(p, q))
+            continue;
+        wk_parallel_for(blocks, turn_task, &(turning){p, q, values});
+        q->values = values;
+        values += blocks * value_elements(p);
+    }
 }
 
 /* Weights [n, ATTN_ROWS] as sums of two numbers of bf16, cut off and not rounded: pairs along n of the larger ones, and
@@ -93,46 +133,67 @@ static void split_weights(const gemm_kernel *kernel, const float *s, int64_t n, 
     }
 }
 
-/* o^T += v^T weights, these in two parts, so that nothing is lost beside f32. */
-static void add_values(const gemm_kernel *kernel, const attn_plan *p, const uint16_t *v, int64_t n,
-                       int64_t cols, work_f32 *w)
+/* Scores' products of n keys from k0 on. */
+static void multiply_keys(const gemm_kernel *kernel, const attn_plan *p, const attn_rows *r, int64_t k0,
+                          int64_t n, int64_t cols, work_f32 *w)
+{
+    const uint16_t *k = (const uint16_t *)r->of->k + r->key_head * p->k.h + k0 * p->k.s;
+    attn_mat km = keys_of(kernel, p, k, n, (uint32_t *)w->k);
+    WK_ISA(attn_product)
+    (kernel, n, cols, gemm_blocks(p->d, 2), km, w->q_turned, NULL, ATTN_ROWS, w->s, ATTN_ROWS, false);
+}
+
+/* The blocks of keys by tiles. A register takes long to see what was stored just before: the next block's products are
+ * made between the weights of one and their products with v. */
+static void attend_tiles(const gemm_kernel *kernel, const attn_plan *p, const attn_rows *r, int64_t from,
+                         int64_t to, int64_t cols, work_f32 *w)
 {
     uint32_t *large = (uint32_t *)w->mask_turned, *small = (uint32_t *)w->mask;
-    attn_mat vm = values_of(kernel, p, v, n, (uint32_t *)w->v);
-    split_weights(kernel, w->s, n, large, small);
-    WK_ISA(attn_product)
-    (kernel, p->dv, cols, gemm_blocks(n, 2), vm, large, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
-    WK_ISA(attn_product)
-    (kernel, p->dv, cols, gemm_blocks(n, 2), vm, small, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+    const uint16_t *values =
+        r->of->values + r->key_head * gemm_blocks(r->of->t, ATTN_KEYS) * value_elements(p);
+    float *other = w->v;
+    kernel->begin();
+    if (p->softcap > 0)
+        memcpy(other, w->s, ATTN_ROWS * ATTN_KEYS * sizeof *other);
+    /* By the blocks of v^T: what is before the first key is beyond every row's limits. */
+    for (int64_t k0 = from / ATTN_KEYS * ATTN_KEYS, n; k0 < to; k0 += n) {
+        n = gemm_min(to - k0, ATTN_KEYS);
+        if (k0 <= from)
+            multiply_keys(kernel, p, r, k0, n, cols, w);
+        weigh_f32(p, r, k0, n, cols, w);
+        split_weights(kernel, w->s, n, large, small);
+        float *s = w->s;
+        w->s = other;
+        other = s;
+        if (k0 + n < to)
+            multiply_keys(kernel, p, r, k0 + n, gemm_min(to - k0 - n, ATTN_KEYS), cols, w);
+        attn_mat vm = {values + k0 / ATTN_KEYS * value_elements(p), ATTN_KEYS / 2, 1};
+        /* Weights in two parts: nothing is lost beside f32. */
+        WK_ISA(attn_product)
+        (kernel, p->dv, cols, gemm_blocks(n, 2), vm, large, small, ATTN_ROWS, w->o_turned, ATTN_ROWS, true);
+    }
+    kernel->end();
 }
 
 static bool attend_pairs(const attn_plan *p, const attn_rows *r, int64_t from, int64_t to, void *work)
 {
     work_f32 *w = work;
-    const attn_sequence *q = r->of;
     const gemm_kernel *kernel = p->dtype == WK_BF16 ? pairs_kernel(p, r->rows) : NULL;
     if (!kernel || kernel->pair != 2)
         return false;
-    int64_t cols = gemm_round_up(r->rows, ATTN_LANES), depth = gemm_blocks(p->d, 2);
-    const uint16_t *k = (const uint16_t *)q->k + r->key_head * p->k.h,
-                   *v = (const uint16_t *)q->v + r->key_head * p->v.h;
-    if (kernel->begin)
-        kernel->begin();
+    int64_t cols = gemm_round_up(r->rows, ATTN_LANES);
+    const char *v = r->of->v + r->key_head * p->v.h * (int64_t)sizeof(uint16_t);
     load_queries(kernel, p, r, w);
     memset(w->o_turned, 0, (size_t)(p->dv * ATTN_ROWS) * sizeof(float));
-    for (int64_t k0 = from; k0 < to; k0 += ATTN_KEYS) {
+    if (kernel->pack_a)
+        attend_tiles(kernel, p, r, from, to, cols, w);
+    for (int64_t k0 = from; !kernel->pack_a && k0 < to; k0 += ATTN_KEYS) {
         int64_t n = gemm_min(to - k0, ATTN_KEYS);
-        attn_mat km = keys_of(kernel, p, k + k0 * p->k.s, n, (uint32_t *)w->k);
-        WK_ISA(attn_product)(kernel, n, cols, depth, km, w->q_turned, ATTN_ROWS, w->s, ATTN_ROWS, false);
+        multiply_keys(kernel, p, r, k0, n, cols, w);
         weigh_f32(p, r, k0, n, cols, w);
-        if (kernel->pack_a)
-            add_values(kernel, p, v + k0 * p->v.s, n, cols, w);
-        else
-            add_values_f32(p, (const char *)v, k0, n, cols, w);
+        add_values_f32(p, v, k0, n, cols, w);
     }
     WK_ISA(wk_block_transpose)
     (sizeof(float), w->o_turned, ATTN_ROWS, w->o, w->o_rs, p->dv, r->rows, false);
-    if (kernel->end)
-        kernel->end();
     return true;
 }

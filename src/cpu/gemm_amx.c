@@ -1,11 +1,27 @@
 /* gemm_amx.c: the tile kernel for bf16 by the processor's tile registers. A tile of C is 2 by 2 of them, 32 rows by 32
- * columns. Both operands are packed and filled up with zeros along k: A in blocks of 16 pairs, row by row, B as for
- * the kernel of pairs. */
+ * columns. Both operands are filled up with zeros along k, and their rows to whole registers; B is packed as for the
+ * kernel of pairs, A in blocks of 16 pairs, row by row, if it is packed. */
 #include "gemm_int.h"
 #if defined(__AVX512F__) || defined(WK_SOFT_TILES)
 #include "amx.h"
 
 enum { PAIRS = AMX_ROW_BYTES / 4, COLUMNS = AMX_ROW_BYTES / 4, SIDE = 2 * AMX_ROWS };
+
+/* The products with 16 pairs of B. */
+static inline __attribute__((always_inline)) void step(const uint32_t *b, int64_t pitch, bool down,
+                                                       bool right)
+{
+    AMX_LOAD(6, b, pitch);
+    AMX_MULADD(0, 4, 6);
+    if (right) {
+        AMX_LOAD(7, b + COLUMNS, pitch);
+        AMX_MULADD(1, 4, 7);
+    }
+    if (down)
+        AMX_MULADD(2, 5, 6);
+    if (down && right)
+        AMX_MULADD(3, 5, 7);
+}
 
 /* Which of the four there are: down, those of the lower rows; right, those of the columns at the right. */
 static inline __attribute__((always_inline)) void multiply(const gemm_tile *t, float *c, int64_t pitch,
@@ -25,22 +41,15 @@ static inline __attribute__((always_inline)) void multiply(const gemm_tile *t, f
         if (down && right)
             AMX_LOAD(3, below + COLUMNS, pitch);
     }
-    const uint32_t *a = t->a, *b = t->b;
-    int64_t b_pitch = t->b_ks * (int64_t)sizeof *b;
-    for (int64_t p = 0; p < t->k; p += PAIRS, a += SIDE * PAIRS, b += PAIRS * t->b_ks) {
-        AMX_LOAD(6, b, b_pitch);
-        AMX_LOAD(4, a, AMX_ROW_BYTES);
-        AMX_MULADD(0, 4, 6);
-        if (right) {
-            AMX_LOAD(7, b + COLUMNS, b_pitch);
-            AMX_MULADD(1, 4, 7);
-        }
-        if (down) {
-            AMX_LOAD(5, a + AMX_ROWS * PAIRS, AMX_ROW_BYTES);
-            AMX_MULADD(2, 5, 6);
-        }
-        if (down && right)
-            AMX_MULADD(3, 5, 7);
+    const uint32_t *a = t->a, *b = t->b, *more = t->more;
+    int64_t a_pitch = t->a_rs * (int64_t)sizeof *a, b_pitch = t->b_ks * (int64_t)sizeof *b;
+    for (int64_t p = 0; p < t->k; p += PAIRS, a += PAIRS * t->a_ks) {
+        AMX_LOAD(4, a, a_pitch);
+        if (down)
+            AMX_LOAD(5, a + AMX_ROWS * t->a_rs, a_pitch);
+        step(b + p * t->b_ks, b_pitch, down, right);
+        if (more)
+            step(more + p * t->b_ks, b_pitch, down, right);
     }
     AMX_STORE(0, c, pitch);
     if (right)

@@ -200,7 +200,7 @@ static void find_a(const block *s, gemm_tile *t, int64_t q, int64_t i)
     if (s->plan->pack_a) {
         t->a = s->a +
                ((i - s->i0) * padded(kernel, s->qn) + (q - s->q0) * kernel->rows) * (int64_t)kernel->bytes;
-        t->a_rs = 1;
+        t->a_rs = kernel->step;
         t->a_ks = kernel->rows;
     } else {
         t->a = at(&s->g->a, i, q);

@@ -37,6 +37,7 @@ static inline int64_t gemm_round_up(int64_t n, int64_t to) { return gemm_blocks(
  * elements, b readable up to the full vector that holds the last column. */
 typedef struct {
     const void *a, *b;
+    const void *more; /* NULL, or a second B, whose product with A is added too: by gemm_kernel_amx only */
     void *c;
     int64_t a_rs, a_ks, b_ks, ldc;
     int64_t k;
