@@ -32,8 +32,8 @@ static int64_t even_block(int64_t n, int64_t want, int64_t unit)
 static void plan_tiles(gemm_plan *plan, const wk_gemm_args *g)
 {
     int64_t mr = plan->kernel->rows, nr = gemm_panel_columns(plan->kernel);
-    plan->mt = even_block(g->m, TILE_ROWS, mr);
-    plan->nt = even_block(g->n, TILE_PANELS * nr, nr);
+    plan->mt = even_block(g->m, TILE_ROWS * plan->kernel->blocks, mr);
+    plan->nt = even_block(g->n, TILE_PANELS * plan->kernel->blocks * nr, nr);
     while (gemm_blocks(g->m, plan->mt) * gemm_blocks(g->n, plan->nt) < FEW_TASKS &&
            plan->mt * plan->nt * g->k > MIN_TASK) {
         if (plan->nt > nr)
@@ -67,7 +67,7 @@ void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
 
     int64_t k = gemm_max(gemm_blocks(g->k, kernel->pair), 1);
     plan->ko = even_block(k, KO, kernel->step);
-    plan->kc = even_block(plan->ko, KC + KC / 4, kernel->step);
+    plan->kc = even_block(plan->ko, (KC + KC / 4) * kernel->blocks, kernel->step);
     int64_t outer = OUTER_BYTES / (plan->ko * (int64_t)kernel->bytes);
     plan->mo = gemm_min(gemm_round_up(outer, plan->mt), gemm_round_up(g->m, plan->mt));
     plan->no = gemm_min(gemm_round_up(outer, plan->nt), gemm_round_up(g->n, plan->nt));

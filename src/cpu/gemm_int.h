@@ -56,6 +56,7 @@ typedef struct {
     int lanes;          /* elements in a vector */
     int rows, vectors;  /* of a tile */
     int pair;           /* values along k in a packed element: 2 when they are pairs of bf16, else 1 */
+    int blocks;         /* how many times the usual size blocks have: a fast kernel waits for memory else */
     int step;           /* packed elements along k that are read at once: panels are filled up with zeros */
     wk_dtype dtype;     /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
     gemm_packer pack_a; /* NULL: A is packed as B is */

@@ -20,7 +20,7 @@
 #define KERNEL(name, values, direct) \
     { \
         .tile = run_tile_##name, .bytes = WK_VEC_BYTES / LANES_##name, .lanes = LANES_##name, \
-        .rows = GEMM_MR, .vectors = GEMM_NV, .pair = values, .step = 1, .dtype = direct \
+        .rows = GEMM_MR, .vectors = GEMM_NV, .pair = values, .blocks = 1, .step = 1, .dtype = direct \
     }
 
 static const gemm_kernel kernel_f32 = KERNEL(f32, 1, WK_F32);
