@@ -130,27 +130,42 @@ static void pack_pieces(const conv_patches *s, const pieces *p, int64_t p0, int6
     }
 }
 
-ALWAYS_INLINE __m512i load_pieces(const uint16_t *src, const pieces *p)
+/* `two` is a constant wherever this is inlined: whether the vector has a second run. */
+ALWAYS_INLINE __m512i load_pieces(const uint16_t *src, const pieces *p, bool two)
 {
     __m256i x = _mm256_maskz_loadu_epi16(p->mask[0], src + p->from[0]);
-    return _mm512_cvtepu16_epi32(_mm256_mask_loadu_epi16(x, p->mask[1], src + p->from[1]));
+    return _mm512_cvtepu16_epi32(two ? _mm256_mask_loadu_epi16(x, p->mask[1], src + p->from[1]) : x);
+}
+
+/* One vector of columns, rows from row to stop, of a panel that goes to end. */
+ALWAYS_INLINE void pack_pair_column(const conv_patches *s, const pieces *p, bool two, int64_t row,
+                                    int64_t stop, int64_t end, int64_t nr, uint32_t *dst)
+{
+    const uint16_t *data = (const uint16_t *)s->data;
+    for (; row + 1 < stop; row += 2, dst += nr) {
+        ask_ahead(s, p, 1, row, end);
+        ask_ahead(s, p, 1, row + 1, end);
+        __m512i x = load_pieces(data + s->offsets[row], p, two);
+        x = _mm512_or_si512(x, _mm512_slli_epi32(load_pieces(data + s->offsets[row + 1], p, two), 16));
+        _mm512_storeu_si512(dst, x);
+    }
+    if (row < stop)
+        _mm512_storeu_si512(dst, load_pieces(data + s->offsets[row], p, two));
 }
 
 static void pack_pair_pieces(const conv_patches *s, const pieces *p, int64_t p0, int64_t pn, int64_t nr,
                              uint32_t *dst)
 {
-    int vectors = (int)(nr / LANES);
-    const uint16_t *data = (const uint16_t *)s->data;
-    for (int64_t row = p0; row < p0 + pn; row += 2, dst += nr) {
-        ask_ahead(s, p, vectors, row, p0 + pn);
-        ask_ahead(s, p, vectors, row + 1, p0 + pn);
-        for (int v = 0; v < vectors; v++) {
-            __m512i x = load_pieces(data + s->offsets[row], &p[v]);
-            if (row + 1 < p0 + pn)
-                x = _mm512_or_si512(x, _mm512_slli_epi32(load_pieces(data + s->offsets[row + 1], &p[v]), 16));
-            _mm512_storeu_si512(dst + v * LANES, x);
+    /* Rows that have nothing in common come from far away: each of them is to be there still for the next vector. */
+    int64_t end = p0 + pn, rows = s->apart ? AHEAD_ROWS : conv_max(pn, 2);
+    for (int64_t row = p0; row < end; row += rows, dst += rows / 2 * nr)
+        for (int64_t v = 0; v < nr / LANES; v++) {
+            int64_t stop = conv_min(row + rows, end);
+            if (p[v].mask[1])
+                pack_pair_column(s, &p[v], true, row, stop, end, nr, dst + v * LANES);
+            else
+                pack_pair_column(s, &p[v], false, row, stop, end, nr, dst + v * LANES);
         }
-    }
 }
 #else
 #define MASKED 0
