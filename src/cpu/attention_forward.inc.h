@@ -54,7 +54,7 @@ static bool FN(softmax_block)(FN(work) * w, int64_t n, int64_t cols, REAL scale)
         }
         for (int l = 0; l < ATTN_LANES; l++) {
             grown |= fix[l] != 0;
-            w->fix[x + l] = R_EXP(fix[l]);
+            w->fix[x + l] = R_EXP_TERM(fix[l]);
         }
         for (int64_t j = 0; j < n; j++)
             for (int l = 0; l < ATTN_LANES; l++) {

@@ -7,20 +7,25 @@
 #include "activation.h"
 #include "block.h"
 
+enum { CTC_LANES = 16 }; /* states of a vector, at least */
+
 /* One sequence and its memory. x and dx_row are of the compute type. */
 typedef struct {
-    const void *x; /* step 0; the next is x_row on */
-    int64_t states, steps, classes, x_row;
-    int32_t *label; /* the class of each state */
-    double *skip;   /* 0 where state s may follow s - 2, else -infinity; S + 2 of them */
-    double *work;   /* two rows of S + 2 */
-    double *alpha;  /* [steps][S + 2], two places before it */
+    const void *x;                                  /* step 0; the next is x_row on */
+    int64_t states, vectors, steps, classes, x_row; /* vectors: so many hold all states */
+    int32_t *label;                                 /* the class of each state */
+    double *skip;  /* 0 where state s may follow s - 2, else -infinity; a row of them */
+    double *work;  /* three rows */
+    double *alpha; /* [steps] rows, two places before it */
     void *dx_row;
     /* Where dx_row goes. */
     wk_dtype dtype;
     char *dx;
     int64_t dx_row_bytes;
 } ctc_sequence;
+
+/* Of states, in elements. */
+static inline int64_t ctc_row(const ctc_sequence *q) { return q->vectors * CTC_LANES + 2; }
 
 static void ctc_store_row(const ctc_sequence *q, int64_t t)
 {
@@ -59,14 +64,14 @@ static int32_t label_at(const wk_tensor *labels, int64_t b, int64_t i)
 /* Cuts q's memory, of which the bytes are returned, 0 when that is too much. memory may be NULL. */
 static size_t cut_memory(ctc_sequence *q, char *memory)
 {
-    int64_t most = INT64_MAX / 64, row = q->states + 2;
-    if (row > most / (q->steps + 4) || q->classes > most)
+    int64_t most = INT64_MAX / 64, row = ctc_row(q);
+    if (row > most / (q->steps + 5) || q->classes > most)
         return 0;
-    size_t doubles = (size_t)row * (size_t)(q->steps + 3) + 2;
+    size_t doubles = (size_t)row * (size_t)(q->steps + 4) + 2;
     if (memory) {
         q->skip = (double *)memory;
         q->work = q->skip + row;
-        q->alpha = q->skip + 3 * row + 2;
+        q->alpha = q->skip + 4 * row + 2;
         q->dx_row = q->skip + doubles;
         q->label = (int32_t *)(q->skip + doubles + q->classes);
     }
@@ -87,7 +92,7 @@ static double sequence_loss(batch *s, ctc_sequence *q, int64_t i)
     for (int64_t k = 0; k < q->states; k++)
         q->label[k] = k % 2 ? label_at(c->in[1], i, k / 2) : (int32_t)WK_PARAMS(c, wk_ctc_options)->blank;
     /* From a label to the next one past the blank between, unless they are the same. */
-    for (int64_t k = 0; k < q->states + 2; k++)
+    for (int64_t k = 0; k < ctc_row(q); k++)
         q->skip[k] = k % 2 == 1 && k >= 3 && k < q->states && q->label[k] != q->label[k - 2] ? 0 : -INFINITY;
     double loss = s->x->dtype == WK_F64 ? ctc_run_f64(q) : ctc_run_f32(q);
     wk_block_free(memory, bytes);
@@ -102,6 +107,7 @@ static void run_sequence(void *ctx, int64_t i)
     wk_dtype dtype = s->c->dtype;
     ctc_sequence q = {.x = (const char *)wk_ptr(x) + i * classes * (int64_t)wk_bytes(x->dtype),
                       .states = 2 * labels + 1,
+                      .vectors = 2 * labels / CTC_LANES + 1,
                       .steps = steps,
                       .classes = classes,
                       .x_row = b * classes,
