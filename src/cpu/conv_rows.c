@@ -22,6 +22,7 @@ enum {
     WINDOW_BYTES = 320 << 10,            /* the window, */
     MAX_WINDOW_BYTES = 2 * WINDOW_BYTES, /* if that can be */
     FEW_TASKS = 32,
+    COPY_COST = 40, /* of a vector to the window, in products of vectors: it may come from far away */
 };
 
 /* c[i][j] (+)= sum over p < k of a[p][i] * window[offsets[p] + place of j], for GEMM_MR rows and up to GEMM_NV vectors
@@ -108,7 +109,7 @@ static double cost_of(const work *k, int64_t rows)
     double bands = (double)conv_ceil_div(s->axis[1].count, rows);
     double tasks = bands * (double)(s->images * s->groups * s->axis[0].count * k->strips);
     double products = (double)slab_vectors(k, rows) * (double)(s->to * k->units * k->taps);
-    return (products + 2 * bands * (double)window_elements(k, rows) / LANES) * (1 + 4 / tasks);
+    return (products + COPY_COST * bands * (double)window_elements(k, rows) / LANES) * (1 + 4 / tasks);
 }
 
 static void plan_rows(work *k)
@@ -293,6 +294,17 @@ static void fill_row(const work *k, const char *a, const char *b, const position
         dst[i] = 0;
 }
 
+/* Asks for the positions of a later channel: rows of a few lines each, a plane apart, are not foreseen by the
+ * processor. */
+static void ask_ahead(const work *k, const char *row, const positions *at)
+{
+    enum { AHEAD = 8, LINE = 64 };
+    int64_t bytes = (int64_t)wk_bytes(k->s->dtype), step = k->s->axis[2].step * bytes;
+    uintptr_t from = (uintptr_t)row + (uintptr_t)(AHEAD * k->pair * conv_pixels(k->s->size) * bytes);
+    for (int64_t i = at->lo * step; i < at->hi * step; i += LINE) /* behind the source it does no harm */
+        __builtin_prefetch((const void *)(from + (uintptr_t)(at->x * bytes + i)));
+}
+
 static void fill_plane(const work *k, const place *p, const char *slab, const char *second, int64_t y,
                        int64_t x, uint32_t *dst)
 {
@@ -300,10 +312,12 @@ static void fill_plane(const work *k, const place *p, const char *slab, const ch
     int64_t rows = plane_rows(k, p->rows), row = s->size[2] * (int64_t)wk_bytes(s->dtype);
     positions at = positions_from(k, x);
     for (int64_t r = 0; r < rows; r++, y += s->axis[1].step, dst += k->pitch) {
-        if (slab && y >= 0 && y < s->size[1])
+        if (slab && y >= 0 && y < s->size[1]) {
+            ask_ahead(k, slab + y * row, &at);
             fill_row(k, slab + y * row, second ? second + y * row : NULL, &at, dst);
-        else
+        } else {
             memset(dst, 0, (size_t)k->pitch * sizeof *dst);
+        }
     }
 }
 
