@@ -10,6 +10,8 @@ enum { THREADS = WK_LOSS_THREADS };
 
 static const wk_kernel total_kernel = {"loss", "loss_total", "total_args", WK_TOTAL_THREADS, .types = 1};
 static const wk_kernel count_kernel = {"loss", "count_targets", "class_args", WK_TOTAL_THREADS, .types = 1};
+static const wk_kernel class_total_kernel = {"loss", "class_total", "class_args", WK_TOTAL_THREADS,
+                                             .types = 2};
 static const wk_kernel rows_kernel = {"loss", "class_rows", "class_args", THREADS, .types = 2};
 static const wk_kernel gradient_kernel = {"loss",  "class_gradient", "class_args",
                                           THREADS, .types = 2,       .ints = 1};
@@ -21,13 +23,6 @@ static const wk_kernel kept_kernel = {"loss",     "class_kept", "class_args", WK
                                       .types = 2, .ints = 3,    .blocks = 2,  .clusters = true};
 static const wk_kernel element_kernel = {"loss",          "element_losses", "element_args", THREADS,
                                          .formula = true, .types = 1,       .ints = 1};
-
-/* y = the parts added up, over the number at `count` or `divisor`. */
-static wk_status put_total(wk_call *c, const double *parts, int64_t n, const i64 *count, double divisor)
-{
-    total_args a = {.parts = parts, .y = wk_ptr(c->out[0]), .n = n, .count = count, .divisor = divisor};
-    return WK_LAUNCH(c, &total_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), (wk_grid){.x = 1}, a);
-}
 
 static bool aligned(const void *p, int vec, wk_dtype dtype)
 {
@@ -122,11 +117,13 @@ static wk_status run_classes(wk_call *c, bool softmax)
     const wk_loss_params *params = c->params;
     const wk_tensor *x = c->in[0], *t = c->in[1];
     bool none = params->reduction == WK_REDUCE_NONE, mean = params->reduction == WK_REDUCE_MEAN;
-    wk_instance of_ids = {.t = {(unsigned char)t->dtype}};
+    wk_instance of_ids = {.t = {(unsigned char)t->dtype}},
+                of_both = {.t = {(unsigned char)c->dtype, (unsigned char)t->dtype}};
     class_args a = {.x = wk_ptr(x),
                     .targets = wk_ptr(t),
-                    .y = none ? wk_ptr(c->out[0]) : NULL,
+                    .y = wk_ptr(c->out[0]),
                     .dx = c->out[1] ? wk_ptr(c->out[1]) : NULL,
+                    .mean = mean,
                     .lse = c->out[2] ? wk_ptr(c->out[2]) : NULL,
                     .rows = x->shape[0],
                     .classes = x->shape[1],
@@ -135,12 +132,13 @@ static wk_status run_classes(wk_call *c, bool softmax)
                     .target = t->strides[0],
                     .padding = padding_id(t->dtype),
                     .report = wk_report_of(c, 1)};
-    if ((!none && !(a.losses = room_for(c, WK_F64, a.rows))) || (mean && !(a.count = room_for(c, WK_I64, 1))))
+    if ((!none && !(a.losses = room_for(c, WK_F64, a.rows))) ||
+        (mean && a.dx && !(a.count = room_for(c, WK_I64, 1))))
         return wk_error_status();
-    if (mean)
+    if (a.count)
         WK_TRY(WK_LAUNCH(c, &count_kernel, &of_ids, (wk_grid){.x = 1}, a));
     WK_TRY(softmax ? put_losses(c, &a) : put_nll(c, &a));
-    return none ? WK_OK : put_total(c, a.losses, a.rows, a.count, 1);
+    return none ? WK_OK : WK_LAUNCH(c, &class_total_kernel, &of_both, (wk_grid){.x = 1}, a);
 }
 
 static wk_status run_cross_entropy(wk_call *c) { return run_classes(c, true); }
@@ -192,7 +190,11 @@ static wk_status run_elements(wk_call *c)
         a.dims = wk_gpu_walk_dims(&w, vec);
     wk_instance instance = {.formula = c->impl->data, .t = {(unsigned char)c->dtype}, .i = {(short)vec}};
     WK_TRY(WK_LAUNCH(c, &element_kernel, &instance, (wk_grid){.x = blocks}, a));
-    return none ? WK_OK : put_total(c, a.parts, blocks, NULL, mean ? (double)count : 1);
+    total_args total = {
+        .parts = a.parts, .y = wk_ptr(c->out[0]), .n = blocks, .divisor = mean ? (double)count : 1};
+    return none ? WK_OK
+                : WK_LAUNCH(c, &total_kernel, WK_INSTANCE(.t = {(unsigned char)c->dtype}), (wk_grid){.x = 1},
+                            total);
 }
 
 const wk_impl wk_gpu_impls_loss[] = {

@@ -6,36 +6,58 @@
 
 /* ---- totals ---- */
 
-/* y = the sum of the parts over their number; one block, so that the order is always the same. */
-template <class T> DEVICE void loss_total(const total_args &a)
+/* The sum of the parts; one block, so that the order is always the same. */
+DEVICE f64 sum_parts(const f64 *parts, i64 n)
 {
     SHARED f64 room[WK_TOTAL_THREADS / 32];
     f64 s[4] = {0, 0, 0, 0};
     i64 at = thread_id();
-    for (; at + 3 * WK_TOTAL_THREADS < a.n; at += 4 * WK_TOTAL_THREADS) {
+    for (; at + 3 * WK_TOTAL_THREADS < n; at += 4 * WK_TOTAL_THREADS) {
         UNROLL
         for (int u = 0; u < 4; u++)
-            s[u] += a.parts[at + u * WK_TOTAL_THREADS];
+            s[u] += parts[at + u * WK_TOTAL_THREADS];
     }
-    for (; at < a.n; at += WK_TOTAL_THREADS)
-        s[0] += a.parts[at];
-    f64 total = block_reduce<op_sum, WK_TOTAL_THREADS>((s[0] + s[1]) + (s[2] + s[3]), room);
+    for (; at < n; at += WK_TOTAL_THREADS)
+        s[0] += parts[at];
+    return block_reduce<op_sum, WK_TOTAL_THREADS>((s[0] + s[1]) + (s[2] + s[3]), room);
+}
+
+/* y = the sum of the parts over their number. */
+template <class T> DEVICE void loss_total(const total_args &a)
+{
+    f64 total = sum_parts(a.parts, a.n);
     if (thread_id() == 0)
-        *(T *)a.y = put<T>(total / (a.count ? (f64)*a.count : a.divisor));
+        *(T *)a.y = put<T>(total / a.divisor);
 }
 
 /* ---- classes ---- */
 
-/* How many targets are no padding; one block. */
-template <class I> DEVICE void count_targets(const class_args &a)
+/* How many targets are no padding; by one block. */
+template <class I> DEVICE i64 used_targets(const class_args &a)
 {
     SHARED i64 room[WK_TOTAL_THREADS / 32];
     i64 many = 0;
+    UNROLL_BY_4
     for (i64 i = thread_id(); i < a.rows; i += WK_TOTAL_THREADS)
         many += (i64)((const I *)a.targets)[i * a.target] != a.padding;
-    many = block_reduce<op_sum, WK_TOTAL_THREADS>(many, room);
+    return block_reduce<op_sum, WK_TOTAL_THREADS>(many, room);
+}
+
+template <class I> DEVICE void count_targets(const class_args &a)
+{
+    i64 many = used_targets<I>(a);
     if (thread_id() == 0)
         *a.count = many;
+}
+
+/* y = the sum of the rows' losses, over the number of targets where the mean is wanted: counted here, beside the sum, unless the
+ * gradient has needed it before. */
+template <class T, class I> DEVICE void class_total(const class_args &a)
+{
+    i64 many = a.count ? *a.count : a.mean ? used_targets<I>(a) : 1;
+    f64 total = sum_parts(a.losses, a.rows);
+    if (thread_id() == 0)
+        *(T *)a.y = put<T>(total / (f64)many);
 }
 
 template <class A> DEVICE A gradient_scale(const class_args &a)
@@ -47,7 +69,7 @@ template <class T> DEVICE void put_loss(const class_args &a, i64 row, f64 loss)
 {
     if (a.losses)
         a.losses[row] = loss;
-    if (a.y)
+    else
         ((T *)a.y)[row] = put<T>(loss);
 }
 
