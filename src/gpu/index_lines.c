@@ -136,8 +136,10 @@ static wk_status add_by_blocks(const wk_call *c, const wk_index_plan *p, lines_a
         most = wk_gpu_of(c->device)->facts.shared_bytes; /* bytes of a sum, of a block */
     bool slotted = wk_is_float(dtype) && wide == 4 && WK_LINE_ROOM(sums, 4, true) <= most;
     wk_grid grid = block_grid(a);
-    if (slotted) /* slots are empty from one line to the next */
+    if (slotted) { /* slots are empty from one line to the next */
         grid.x = wk_blocks(grid.x, 1, 2 * wk_gpu_of(c->device)->facts.units);
+        a->counters = wk_gpu_counters(c);
+    }
     if (c->device->kind == WK_KIND_CUDA)
         grid.shared = (int)WK_LINE_ROOM(sums, wide, slotted);
     return WK_LAUNCH(c, &add_kernel,

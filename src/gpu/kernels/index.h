@@ -55,6 +55,7 @@ typedef struct {
     wk_divisor shape[WK_DIMS];
     i64 from_step[WK_DIMS], big_step[WK_DIMS], small_step[WK_DIMS], id_step[WK_DIMS];
     i64 from_along, big_along, small_along, id_along;
+    u32 *counters;    /* two, 0 before and after: blocks with slots draw what they do next */
     wk_divisor tiles; /* of a line, each of as many elements as the kernel has sums */
     i32 id_bytes;
     i32 packed; /* lines of big and from are packed, and aligned for packs */

@@ -600,9 +600,11 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
     const int BYTES = WK_LINE_ROOM(SIZE, (int)sizeof(sum<T>), SLOTTED);
     static_assert(sizeof(to_sort) <= BYTES && (!SLOTTED || sizeof(to_slot) <= BYTES), "room");
     ROOM(room, BYTES);
+    SHARED u32 drawn[2]; /* the block's next unit, by turns */
+    const u32 units = (u32)(a.lines * a.tiles.d);
     if constexpr (SLOTTED)
         empty_room<sum<T>, SIZE>(*(to_slot *)room);
-    for (u32 unit = block_id(); unit < (u32)(a.lines * a.tiles.d); unit += grid_blocks()) {
+    for (u32 unit = block_id(), turn = 0; unit < units; unit = SLOTTED ? drawn[turn & 1] : unit + grid_blocks(), turn++) {
         u32 line = divide(unit, a.tiles);
         u32 first = (unit - line * a.tiles.d) * SIZE, width = lesser((u32)a.size - first, (u32)SIZE);
         sum<T> total[GROUPS][4];
@@ -614,11 +616,13 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
             if (base == 0) /* they are needed last, and registers are short */
                 fetch_part<T, GROUPS>((const T *)a.from + l.from + first * a.from_along, a.from_along, a.packed,
                                       a.from ? (int)width : 0, total);
+            if (SLOTTED && base == 0 && thread_id() == 0) { /* while all wait for what they fetch */
+                u32 next = drawn[turn & 1] = grid_blocks() + atomic_next_of_all(a.counters);
 #ifdef WK_NVIDIA
-            u32 next = unit + grid_blocks();
-            if (SLOTTED && PAIR == 2 && base == 0 && thread_id() == 0 && next < (u32)(a.lines * a.tiles.d))
-                ask_for_unit<T, SIZE>(a, next, CHUNK);
+                if (PAIR == 2 && next < units)
+                    ask_for_unit<T, SIZE>(a, next, CHUNK);
 #endif
+            }
             if constexpr (SLOTTED) {
                 if (slot_chunk<T, SIZE, PAIR>(c, *(to_slot *)room)) {
                     add_slots<sum<T>, SIZE>(*(to_slot *)room, total);
@@ -637,6 +641,8 @@ template <class T, int SIZE, int PAIR, int SLOTTED> DEVICE void lines_add(const 
         T *big = (T *)a.big + locate_line(a, line).big + first * a.big_along;
         store_part<T, GROUPS>(big, a.big_along, a.packed, (int)width, total);
     }
+    if (SLOTTED && last_of(a.counters + 1, grid_blocks()) && thread_id() == 0)
+        *a.counters = 0;
 }
 
 /* ---- a wave for each line: few ids ---- */
