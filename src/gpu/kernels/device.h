@@ -570,7 +570,7 @@ DEVICE f32 max_nan(f32 a, f32 b)
 }
 #endif
 
-/* 1 / x, off by at most one in the last place where that is much cheaper. */
+/* 1 / x for x of 1 or more, off by at most one in the last place where that is much cheaper. */
 DEVICE f64 m_recip(f64 x) { return 1 / x; }
 DEVICE f32 m_recip(f32 x)
 {
@@ -578,7 +578,7 @@ DEVICE f32 m_recip(f32 x)
     return __builtin_amdgcn_rcpf(x);
 #else
     f32 y;
-    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 #endif
 }
