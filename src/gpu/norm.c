@@ -134,7 +134,7 @@ static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
         form_of(c, p->n, vec, 1024, &f);
     p->a.whole = p->s.inner % vec == 0;
     if (p->s.groups == 1) /* about as many as units work on at a time, as measured */
-        p->a.ahead = wk_gpu_of(c->device)->facts.units * (pairs ? 10 : 2);
+        p->a.ahead = wk_gpu_of(c->device)->facts.units * (pairs ? 5 : 2);
     wk_instance instance = {.t = {(unsigned char)c->dtype},
                             .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)mode}};
     if (pairs)
