@@ -5,8 +5,11 @@ static const wk_kernel measure_kernel = {"norm_planes", "norm_measure", "norm_pl
                                          256,           .types = 1,     .ints = 3};
 static const wk_kernel columns_kernel = {"norm_planes", "norm_columns", "norm_columns_args",
                                          256,           .types = 1,     .ints = 1};
-static const wk_kernel apply_kernel = {"norm_planes", "norm_apply", "norm_planes_args",
-                                       256,           .types = 1,   .ints = 3};
+/* Without a gradient, with one. */
+static const wk_kernel apply_kernel[] = {
+    {"norm_planes", "norm_apply", "norm_planes_args", 256, .types = 1, .ints = 3, .blocks = 5},
+    {"norm_planes", "norm_apply", "norm_planes_args", 256, .types = 1, .ints = 3},
+};
 #define FINISH(name) \
     { \
         "norm_planes", name, "norm_finish_args", 256, .types = 1, .blocks = 1 \
@@ -96,7 +99,7 @@ wk_status wk_planes_apply(const wk_call *c, norm_planes_args *a)
              wk_pack_width(c->dtype, a->inner, (const void *[]){a->weight, a->bias}, 2) >= vec)
         weights = WK_WEIGHTS_PACKED;
     return WK_LAUNCH(
-        c, &apply_kernel,
+        c, &apply_kernel[a->dy != NULL],
         WK_INSTANCE(.t = {(unsigned char)c->dtype}, .i = {(short)vec, a->dy != NULL, (short)weights}),
         ((wk_grid){.x = wk_blocks(a->count, 256 * vec * 4, WK_GRID_MAX)}), *a);
 }

@@ -11,11 +11,11 @@ _Static_assert(1 << LOG_THREADS == THREADS, "threads of a block");
         .file = "reduce", .name = name_, .args = "reduce_args", .threads = THREADS, .formula = true, \
         .types = 2, .ints = ints_, .blocks = blocks_ \
     }
-/* Pairs of a value and a place or a number take more registers. */
+/* Pairs of a value and a place or a number take more registers, as do products of many elements at a time. */
 static const wk_kernel rows_kernel = KERNEL("reduce_rows", 1, 0),
                        pair_rows_kernel = KERNEL("reduce_rows", 1, 3),
                        place_rows_kernel = KERNEL("reduce_rows", 1, 6),
-                       place_short_rows_kernel = KERNEL("reduce_rows", 1, 4),
+                       short_rows_kernel = KERNEL("reduce_rows", 1, 4),
                        columns_kernel = KERNEL("reduce_columns", 1, 0),
                        pair_columns_kernel = KERNEL("reduce_columns", 1, 3),
                        parts_kernel = KERNEL("reduce_parts", 0, 0);
@@ -158,6 +158,14 @@ static void plan_columns(plan *p)
     a->part_next = p->outs;
 }
 
+static const wk_kernel *kernel_for_rows(const plan *p)
+{
+    bool many = places(p) || strcmp(p->formula, "r_prod") == 0;
+    if (many && wk_bytes(p->x->dtype) == 2)
+        return &short_rows_kernel;
+    return places(p) ? &place_rows_kernel : p->z ? &pair_rows_kernel : &rows_kernel;
+}
+
 static wk_status launch(plan *p, bool columns)
 {
     reduce_args *a = &p->a;
@@ -173,11 +181,7 @@ static wk_status launch(plan *p, bool columns)
         a->parts = wk_ptr(parts);
         a->counters = wk_gpu_counters(p->c);
     }
-    const wk_kernel *kernel =
-        columns     ? (p->z ? &pair_columns_kernel : &columns_kernel)
-        : places(p) ? (wk_bytes(p->x->dtype) == 2 ? &place_short_rows_kernel : &place_rows_kernel)
-        : p->z      ? &pair_rows_kernel
-                    : &rows_kernel;
+    const wk_kernel *kernel = !columns ? kernel_for_rows(p) : p->z ? &pair_columns_kernel : &columns_kernel;
     WK_TRY(WK_LAUNCH(p->c, kernel, &instance, grid, *a));
     if (!columns || !a->parts)
         return WK_OK;

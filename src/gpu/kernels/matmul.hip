@@ -152,15 +152,13 @@ template <int N, int VEC, int M, class T, class A> DEVICE void dot_steps(const m
     UNROLL
     for (int i = 0; i < M; i++) {
         const T *row = a + (i < g.m ? i : 0) * g.a.row;
-        pack<T, VEC> va[N];
         UNROLL
-        for (int s = 0; s < N; s++)
-            va[s] = load<VEC>(row + s * WAVE * VEC);
-        UNROLL
-        for (int s = 0; s < N; s++)
+        for (int s = 0; s < N; s++) {
+            pack<T, VEC> va = load<VEC>(row + s * WAVE * VEC);
             UNROLL
             for (int j = 0; j < VEC; j++)
-                sum[i] = m_fma(get(va[s].v[j]), get(vb[s].v[j]), sum[i]);
+                sum[i] = m_fma(get(va.v[j]), get(vb[s].v[j]), sum[i]);
+        }
     }
 }
 
