@@ -10,7 +10,8 @@
 static const wk_kernel forward_kernel = {"attention", "attn_forward", "attn_args",
                                          256,         .types = 1,     .ints = 1};
 static const wk_kernel thin_kernel = {"attention_thin", "attn_thin", "attn_args", 256, .types = 1, .ints = 2};
-/* Made for blocks of 512 though they have 256: so two of them fit an NVIDIA multiprocessor's registers. */
+/* Made for blocks of 512 though they have 256: so two of them fit an NVIDIA multiprocessor's registers. Not for four rows of
+ * f64, which take more. */
 static const wk_kernel thin_half_kernel = {"attention_thin", "attn_thin", "attn_args", 512,
                                            .types = 1,       .ints = 2};
 /* By the threads of a block. */
@@ -19,7 +20,7 @@ static const wk_kernel matrix_kernel[] = {
     {"attention_matrix", "attn_matrix", "attn_args", 256, .types = 1, .ints = 5},
 };
 static const wk_kernel decode_kernel[] = {
-    {"attention_decode", "attn_decode", "attn_args", 128, .types = 1, .ints = 5},
+    {"attention_decode", "attn_decode", "attn_args", 128, .types = 1, .ints = 5, .blocks = 2},
     {"attention_decode", "attn_decode", "attn_args", 256, .types = 1, .ints = 5},
 };
 static const wk_kernel matrix_grad_kernel[] = {
@@ -220,14 +221,13 @@ static wk_status launch_thin(const wk_call *c, attn_args *a, wk_dtype dtype)
     int rows = a->rows == 0 ? 1 : a->group * a->s, made_for = rows == 1 ? 1 : rows <= 4 ? 4 : WK_ATTN_THIN;
     bool wide = a->d % vec == 0 && a->dv % vec == 0 && reads_at_once(&a->k, vec, bytes) &&
                 reads_at_once(&a->v, vec, bytes);
-    const wk_kernel *kernel =
-        c->device->kind == WK_KIND_CUDA && made_for < WK_ATTN_THIN ? &thin_half_kernel : &thin_kernel;
+    bool half = c->device->kind == WK_KIND_CUDA && made_for < (dtype == WK_F64 ? 4 : WK_ATTN_THIN);
     cut_rows(a, rows, WK_ATTN_THIN);
     WK_TRY(choose_splits(c, a, dtype, 2, WK_ATTN_CHUNK));
     wk_grid grid = {.x = wk_blocks(a->units, 1, WK_GRID_MAX), .z = a->splits, .threads = 256};
     WK_TRY(WK_LAUNCH(
-        c, kernel, WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}),
-        grid, *a));
+        c, half ? &thin_half_kernel : &thin_kernel,
+        WK_INSTANCE(.t = {(unsigned char)dtype}, .i = {(short)made_for, (short)(wide ? vec : 1)}), grid, *a));
     return a->splits > 1 ? launch_join(c, a, dtype) : WK_OK;
 }
 

@@ -2,6 +2,15 @@
  * next keys and of the values before them are under way. */
 #include "attention_matrix.h"
 
+/* Hopper's registers are too few for the sums of wide heads and for masks at once. */
+template <int D, int PLAIN> struct is_tight {
+#ifdef WK_HOPPER
+    static const bool value = D > 128 && !PLAIN;
+#else
+    static const bool value = false;
+#endif
+};
+
 /* What a lane keeps of its rows, by slot. Scores are in units whose exponent to the base 2 is a weight's. */
 template <int D> struct running_rows {
     f32 top[OWN_SLOTS], sum[OWN_SLOTS], fix[OWN_SLOTS], out[D / 16][MMA_VALUES];
@@ -212,6 +221,8 @@ DEVICE void matrix_block(const attn_args &a, const unit &u)
             start_dots<T, D, N>(q, next, a.d, pass.s);
             start_add<T, D, N, PARTS>(pass.weights, now, a.dv, pass.r.out);
             products_wait<1, N / 16>(pass.s);
+            if constexpr (is_tight<D, PLAIN>::value) /* what scores take here is held by the products' operands */
+                products_wait<0, D / 16>(pass.r.out);
             pass.soften(a, u, row0, k0 + N);
             gate.announce();
             products_before(pass.r.sum[0] + pass.r.sum[OWN_SLOTS - 1]);
@@ -235,6 +246,15 @@ template <class T, int D, int N, int WAVES, int PLAIN, int PARTS> DEVICE void at
 {
     unit u;
     u32 id = block_id_y() * grid_blocks() + block_id();
-    if (id < (u32)a.blocks * (u32)a.units && find_unit(a, id, &u))
+    if (id >= (u32)a.blocks * (u32)a.units || !find_unit(a, id, &u))
+        return;
+    if constexpr (is_tight<D, PLAIN>::value) {
+        SHARED unit kept;
+        if (thread_id() == 0)
+            kept = u;
+        barrier();
+        matrix_block<T, D, N, WAVES, PLAIN, PARTS>(a, kept);
+    } else {
         matrix_block<T, D, N, WAVES, PLAIN, PARTS>(a, u);
+    }
 }

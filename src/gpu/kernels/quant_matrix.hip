@@ -220,8 +220,11 @@ template <class T, int FORMAT, int M> DEVICE void quant_matrix(const quant_dot_a
             x[side] = (const T *)a.x + lesser((i64)(lane_row() + 8 * side), (i64)a.m - 1) * a.k + (i64)u * U::UNIT;
         int steps = (int)lesser((i64)U::UNIT, a.k - (i64)u * U::UNIT) / 32;
         UNROLL_BY_4
-        for (int s = 0; s < steps; s++)
+        for (int s = 0; s < steps; s++) {
             add_columns<T, FORMAT, VALUES>(mine + u * U::BYTES % 16, x, s / GROUPS, s % GROUPS, acc);
+            if constexpr (FORMAT == 2 && M == 16)
+                asm volatile("" ::: "memory"); /* one step after the other: registers are short */
+        }
     }
     UNROLL
     for (int i = 0; i < VALUES; i++)
