@@ -1,10 +1,12 @@
 /* attention_joint.c: the gradients of attention in one pass, on Hopper. */
 #include "attention.h"
 
-static const wk_kernel peaks_kernel = {
-    "attention_joint_grad", "attn_joint_peaks", "attn_joint_args", 256, .types = 1, .ints = 1};
+static const wk_kernel sample_kernel = {
+    "attention_joint_grad", "attn_joint_sample", "attn_joint_args", 256, .types = 1, .ints = 1};
 static const wk_kernel copies_kernel = {
-    "attention_joint_grad", "attn_joint_copies", "attn_joint_args", 256, .types = 1, .ints = 1};
+    "attention_joint_grad", "attn_joint_copies", "attn_joint_args", 256, .types = 1, .ints = 1, .blocks = 3};
+static const wk_kernel mend_kernel = {
+    "attention_joint_grad", "attn_joint_mend", "attn_joint_args", 256, .types = 1, .ints = 1};
 static const wk_kernel pass_kernel = {
     "attention_joint_grad", "attn_joint_grad", "attn_joint_args", 384, .types = 1, .ints = 1};
 static const wk_kernel end_kernel = {
@@ -34,19 +36,21 @@ static void *part_of(int64_t *used, char *base, int64_t bytes)
     return part;
 }
 
+static int64_t rounded(int64_t rows) { return (rows + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND * WK_JOINT_ROUND; }
+
+/* Queries and dy, and what is known of queries. */
+static int64_t tile_bytes(int64_t d, int64_t per_tile) { return 2 * per_tile * d * 2 + 1024; }
+
 /* Lays the parts out from `base` on, where there is one; returns their bytes. Those that begin as zeros come first. */
 static int64_t lay_out(attn_joint_args *j, int64_t d, int64_t per_tile, char *base, int64_t *zeros)
 {
     int64_t heads = (int64_t)j->batch * j->hq, key_heads = (int64_t)j->batch * j->hk, used = 0;
-    int64_t round = ((int64_t)j->s + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND * WK_JOINT_ROUND;
+    int64_t query_rows = heads * rounded(j->s), key_rows = key_heads * rounded(j->t);
     j->peaks = part_of(&used, base, WK_PEAKS * 4);
     j->turns = part_of(&used, base, (heads * j->tiles + 1) * 4);
     *zeros = used;
-    j->q16 = part_of(&used, base, heads * j->s * d * 2);
-    j->dy16 = part_of(&used, base, heads * j->s * d * 2);
-    j->k16 = part_of(&used, base, key_heads * j->t * d * 2);
-    j->v16 = part_of(&used, base, key_heads * j->t * d * 2);
-    j->facts = part_of(&used, base, heads * 2 * round * 4);
+    j->keys16 = part_of(&used, base, key_rows * 2 * d * 2);
+    j->tiles16 = part_of(&used, base, query_rows / per_tile * tile_bytes(d, per_tile));
     j->sums = part_of(&used, base, heads * j->tiles * per_tile * d * 4);
     return used;
 }
@@ -63,15 +67,16 @@ static bool may_pair(const wk_call *c, const attn_joint_args *j)
 static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)
 {
     wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
-    wk_grid rows = {.x = 1024, .y = 4};
+    wk_grid sample = {.x = 1, .y = 4}, rows = {.x = 1024, .y = 4};
     wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
     i64 blocks = j->paired ? pairs_of(j) : j->blocks;
     wk_grid pass = {.x = blocks * j->batch * j->hk};
-    /* Keys and values, two tiles of queries and dy, one of scores and one of sums; what is known of queries. */
-    pass.shared = (2 * WK_JOINT_KEYS + 4 * per_tile) * d * 2 + WK_JOINT_KEYS * per_tile * 2 +
-                  per_tile * d * 4 + 4 * per_tile * 4 + 32;
-    WK_TRY(WK_LAUNCH(c, &peaks_kernel, &instance, rows, *j));
+    /* Keys and values; two tiles of queries, of scores, of sums; gates. */
+    pass.shared = 2 * WK_JOINT_KEYS * d * 2 +
+                  2 * (tile_bytes(d, per_tile) + WK_JOINT_KEYS * per_tile * 2 + per_tile * d * 4) + 96;
+    WK_TRY(WK_LAUNCH(c, &sample_kernel, &instance, sample, *j));
     WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));
+    WK_TRY(WK_LAUNCH(c, &mend_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &pass_kernel, &instance, pass, *j));
     return WK_LAUNCH(c, &end_kernel, &instance, tiles, *j);
 }

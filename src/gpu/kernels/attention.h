@@ -88,17 +88,26 @@ typedef struct {
 /* All gradients in one pass over f16 copies of q, k, v and dy (attention_joint_grad.hip). */
 enum {
     WK_JOINT_KEYS = 128, /* that a block owns */
+    WK_JOINT_SIDE = 8,   /* units whose blocks begin in turns */
     WK_JOINT_ROUND = 128 /* queries of a head are so many, or as many times that */
 };
-enum { WK_PEAK_Q, WK_PEAK_K, WK_PEAK_V, WK_PEAK_DY, WK_NORM_V, WK_NORM_DY, WK_PEAKS };
+enum {
+    WK_PEAK_Q,
+    WK_PEAK_K,
+    WK_PEAK_V,
+    WK_PEAK_DY,
+    WK_NORM_V,
+    WK_NORM_DY,
+    WK_SAMPLE_Q, /* and k, v, dy */
+    WK_PEAKS = WK_SAMPLE_Q + 4
+};
 typedef struct {
-    attn_view q, k, v, dy, y;     /* of the call */
-    void *q16, *k16, *v16, *dy16; /* [b, h, rows, d], times a power of two */
-    const void *lse;              /* [b, hq, s] */
-    float *facts;                 /* [b, hq, 2, s rounded up]: lse and delta as the products want them */
-    u32 *peaks;         /* bits of f32: the largest elements, the largest squares of a row's length */
-    u32 *turns;         /* how many have added to a tile of sums; and the number of blocks begun */
-    float *sums;        /* dq, tile after tile */
+    attn_view q, k, v, dy, y; /* of the call */
+    void *keys16, *tiles16;   /* copies: [b, hk, blocks] of joint_keys, [b, hq, tiles] of joint_tile */
+    const void *lse;          /* [b, hq, s] */
+    u32 *peaks;  /* bits of f32: largest elements, largest squares of a row's length, largest of samples */
+    u32 *turns;  /* how many have added to a tile of sums; and the number of blocks begun */
+    float *sums; /* dq, tile after tile */
     void *dq, *dk, *dv; /* packed */
     i32 batch, hq, hk, group, s, t;
     i32 blocks, tiles; /* of keys in a unit, of queries in a head */

@@ -1,12 +1,14 @@
 /* attention_joint_grad.hip: all gradients of attention of bf16 in one pass, by Hopper's products.
  *
- * A block owns keys, with dk and dv in registers, and goes through the queries that see them. Its part of a tile of dq is added to
- * sums in memory; who adds after whom is fixed, so that the bits are too: a wave of its own waits for its turn, and then has the
- * tile added. A block waits only for such as have begun before it.
+ * A block owns keys, with dk and dv in registers, and goes through the queries that see them. Eight waves have the products; one
+ * thread has tiles brought, and two have the block's parts of dq added to sums in memory. Who adds after whom is fixed, so that
+ * the bits are too: these two wait for their turn. A block waits only for such as have begun before it, but for pairs (below).
  *
- * Operands are f16, of q, k, v and dy after a power of two has brought their largest element next to f16's: what bf16 has below
- * 2^-31 of that is lost. So the weights, which must have an operand's type, are rounded to 11 bits and not to 8. */
+ * Operands are f16, of q, k, v and dy after a power of two has brought them where f16 has them: what bf16 has below 2^-25 of the
+ * largest element, or 2^-31 where some are far larger than most, is lost. So the weights, which must have an operand's type, are
+ * rounded to 11 bits and not to 8. */
 #include "attention_matrix.h"
+#include "cluster.h"
 
 /* ---- powers of two ---- */
 
@@ -27,10 +29,20 @@ DEVICE int length_of(u32 square, int shift, int widest)
     int e = (int)(square >> 23) - 127;
     return e > -100 && e < 100 ? ((e + 2) >> 1) + shift : widest;
 }
+/* From a sample, which saves a pass over all elements: so little that the largest may be 2^6 times as large. */
+DEVICE int guess_of(const u32 *peaks, int of) { return shift_of(peaks[WK_SAMPLE_Q + of]) - 6; }
+DEVICE bool guessed(const u32 *peaks, int of)
+{
+    return peaks[WK_SAMPLE_Q + of] && guess_of(peaks, of) <= shift_of(peaks[WK_PEAK_Q + of]);
+}
+DEVICE int shift_for(const u32 *peaks, int of)
+{
+    return guessed(peaks, of) ? guess_of(peaks, of) : shift_of(peaks[WK_PEAK_Q + of]);
+}
 DEVICE joint_shifts shifts_of(const u32 *peaks)
 {
-    joint_shifts n = {shift_of(peaks[WK_PEAK_Q]), shift_of(peaks[WK_PEAK_K]), shift_of(peaks[WK_PEAK_V]),
-                      shift_of(peaks[WK_PEAK_DY]), 0};
+    joint_shifts n = {shift_for(peaks, WK_PEAK_Q), shift_for(peaks, WK_PEAK_K), shift_for(peaks, WK_PEAK_V),
+                      shift_for(peaks, WK_PEAK_DY), 0};
     n.s = 6 - length_of(peaks[WK_NORM_V], n.v, 19) - length_of(peaks[WK_NORM_DY], n.dy, 19);
     return n;
 }
@@ -46,41 +58,173 @@ DEVICE f32 times_power(f32 v, int n) { return v * power(n / 2) * power(n - n / 2
 
 DEVICE int rounded(int rows) { return (rows + WK_JOINT_ROUND - 1) / WK_JOINT_ROUND * WK_JOINT_ROUND; }
 
-template <class T> DEVICE const T *row_of(const attn_view &v, i64 row, int heads, int n)
+/* Keys of a block and a tile of queries, as they lie in memory and in shared memory. */
+template <int D> struct joint_keys {
+    f16 k[WK_JOINT_KEYS * D], v[WK_JOINT_KEYS * D];
+};
+template <int D> struct joint_tile {
+    static const int N = D == 64 ? 128 : 64;
+    f16 q[N * D], dy[N * D];
+    f32 lse[128], delta[128]; /* as the products want them */
+};
+
+/* Eight elements of a row, as words: elements by themselves would take a register each. */
+template <class T> struct joint_piece {
+    u32 w[4];
+    MEMBER f32 at(int j) const { return get(T{(unsigned short)(w[j / 2] >> j % 2 * 16)}); }
+};
+
+/* Grid y: q, k, v, dy. A block has N rows of a head at a time, D / 8 lanes a row and four rows a thread. */
+template <int D> struct joint_rows {
+    static const int LANES = D / 8, STEP = 256 / LANES, N = 4 * STEP;
+    static_assert(N == joint_tile<D>::N, "a tile of queries");
+    int of, heads, n;
+    u32 pieces; /* of a head */
+    u32 head;
+    int first; /* the thread's first row of that head, and its column */
+    int col;
+    MEMBER bool queries() const { return of == WK_PEAK_Q || of == WK_PEAK_DY; }
+    MEMBER void begin(const attn_joint_args &a)
+    {
+        of = block_id_y();
+        heads = queries() ? a.hq : a.hk;
+        n = queries() ? a.s : a.t;
+        pieces = (u32)rounded(n) / N;
+        col = thread_id() % LANES * 8;
+    }
+    MEMBER u32 count(const attn_joint_args &a) const { return (u32)(a.batch * heads) * pieces; }
+    MEMBER void find(u32 piece)
+    {
+        head = piece / pieces;
+        first = (int)(piece - head * pieces) * N + thread_id() / LANES;
+    }
+    MEMBER const attn_view &view(const attn_joint_args &a) const
+    {
+        return of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
+    }
+    MEMBER joint_tile<D> &tile(const attn_joint_args &a) const
+    {
+        return ((joint_tile<D> *)a.tiles16)[(i64)head * pieces + first / N];
+    }
+    /* Where the rows' copies belong. */
+    MEMBER f16 *copy(const attn_joint_args &a) const
+    {
+        if (queries())
+            return of == WK_PEAK_Q ? tile(a).q : tile(a).dy;
+        joint_keys<D> &keys = ((joint_keys<D> *)a.keys16)[(i64)head * (rounded(n) / WK_JOINT_KEYS) + first / WK_JOINT_KEYS];
+        return of == WK_PEAK_K ? keys.k : keys.v;
+    }
+    /* The thread's pieces; all on their way before the first is used. */
+    template <class T> MEMBER void read(const attn_view &from, joint_piece<T> *v) const
+    {
+        u32 b = head / (u32)heads;
+        const T *at = (const T *)from.data + b * from.b + (head - b * (u32)heads) * from.h + first * from.s + col;
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            v[e] = {};
+            load_words_if(first + e * STEP < n, (const u32 *)(at + e * STEP * from.s), v[e].w);
+        }
+    }
+};
+
+/* The largest elements, and the squares of rows' lengths. */
+struct joint_tops {
+    f32 top, longest;
+    template <class T> MEMBER f32 add(const joint_piece<T> &v)
+    {
+        f32 sum = 0;
+        UNROLL
+        for (int j = 0; j < 8; j++) {
+            f32 x = v.at(j);
+            x = x < 0 ? -x : x;
+            x = x < infinity<f32>() ? x : 0;
+            top = x > top ? x : top;
+            sum += x * x;
+        }
+        return sum;
+    }
+};
+
+/* Blocks: q, k, v, dy. The largest of a few elements, from which the copies' shifts are guessed. */
+template <class T, int D> DEVICE void attn_joint_sample(const attn_joint_args &a)
 {
-    i64 head = row / n, b = head / heads;
-    return (const T *)v.data + b * v.b + (head - b * heads) * v.h + (row - head * n) * v.s;
+    joint_rows<D> rows;
+    joint_tops tops = {0, 0};
+    rows.begin(a);
+    const attn_view &from = rows.view(a);
+    i64 row = (i64)a.batch * rows.heads * rows.n * thread_id() / 256, head = row / rows.n, b = head / rows.heads;
+    const T *at = (const T *)from.data + b * from.b + (head - b * rows.heads) * from.h + (row - head * rows.n) * from.s;
+    joint_piece<T> piece = {};
+    load_words_if(true, (const u32 *)(at + rows.col), piece.w);
+    tops.add(piece);
+    f32 top = wave_reduce<op_max>(tops.top);
+    if (lane_id() == 0)
+        atomic_max(a.peaks + WK_SAMPLE_Q + rows.of, bit_cast<u32>(top));
 }
 
-/* Grid y: q, k, v, dy. Rows are read by D / 8 lanes each. */
-template <class T, int D> DEVICE void attn_joint_peaks(const attn_joint_args &a)
+/* What is known of each query of a piece; delta as it is. */
+template <class T, int D>
+DEVICE void joint_facts(const attn_joint_args &a, const joint_rows<D> &rows, const joint_piece<T> *dy, const joint_piece<T> *y)
 {
-    const int LANES = D / 8, ROWS = 256 / LANES;
-    int of = block_id_y(), lane = thread_id() % LANES;
-    bool queries = of == WK_PEAK_Q || of == WK_PEAK_DY;
-    const attn_view &view = of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
-    int heads = queries ? a.hq : a.hk, n = queries ? a.s : a.t;
-    i64 rows = (i64)a.batch * heads * n;
-    f32 top = 0, longest = 0;
-    for (i64 base = (i64)block_id() * ROWS; base < rows; base += (i64)grid_blocks() * ROWS) {
-        i64 row = base + thread_id() / LANES;
-        f32 sum = 0;
-        if (row < rows) {
-            pack<T, 8> v = load<8>(row_of<T>(view, row, heads, n) + lane * 8);
-            UNROLL
-            for (int j = 0; j < 8; j++) {
-                f32 x = get(v.v[j]);
-                x = x < 0 ? -x : x;
-                x = x < infinity<f32>() ? x : 0;
-                top = x > top ? x : top;
-                sum += x * x;
-            }
+    joint_tile<D> &tile = rows.tile(a);
+    UNROLL
+    for (int e = 0; e < 4; e++) {
+        f32 delta = 0;
+        UNROLL
+        for (int j = 0; j < 8; j++)
+            delta += y[e].at(j) * dy[e].at(j);
+        delta = wave_reduce<op_sum, D / 8>(delta);
+        int i = rows.first + e * rows.STEP;
+        if (rows.col == 0) {
+            f32 lse = i < a.s ? ((const f32 *)a.lse)[(i64)rows.head * a.s + i] : infinity<f32>();
+            lse = lse == -infinity<f32>() ? infinity<f32>() : lse;
+            tile.lse[i % rows.N] = lse * LOG2E - WEIGHT_SHIFT;
+            tile.delta[i % rows.N] = delta;
         }
-        sum = wave_reduce<op_sum, LANES>(sum);
-        longest = sum > longest ? sum : longest;
     }
-    top = wave_reduce<op_max>(top);
-    longest = wave_reduce<op_max>(longest);
+}
+
+/* A piece's copy. Rows lie as the pass has them in shared memory, tile after tile, with zeros after the last. */
+template <class T, int D> DEVICE void joint_copy(const attn_joint_args &a, const joint_rows<D> &rows, const joint_piece<T> *v, f32 factor)
+{
+    f16 *to = rows.copy(a);
+    UNROLL
+    for (int e = 0; e < 4; e++) {
+        pack<u32, 4> w;
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            w.v[j] = two_of<f16>(v[e].at(2 * j) * factor, v[e].at(2 * j + 1) * factor);
+        int i = rows.first + e * rows.STEP;
+        int at = rows.queries() ? tile_at<f16, joint_tile<D>::N, D>(i % rows.N, rows.col)
+                                : tile_at<f16, WK_JOINT_KEYS, D>(i % WK_JOINT_KEYS, rows.col);
+        store<4>((u32 *)(to + at), w);
+    }
+}
+
+/* The copies, with shifts that are guessed, and whether these will do; with dy what is known of each query. */
+template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a)
+{
+    joint_rows<D> rows;
+    joint_tops tops = {0, 0};
+    rows.begin(a);
+    int of = rows.of;
+    f32 factor = power(guess_of(a.peaks, of));
+    for (u32 piece = block_id(); piece < rows.count(a); piece += grid_blocks()) {
+        joint_piece<T> v[4], y[4];
+        rows.find(piece);
+        rows.read(rows.view(a), v);
+        if (of == WK_PEAK_DY)
+            rows.read(a.y, y);
+        joint_copy(a, rows, v, factor);
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            f32 sum = wave_reduce<op_sum, D / 8>(tops.add(v[e]));
+            tops.longest = sum > tops.longest ? sum : tops.longest;
+        }
+        if (of == WK_PEAK_DY)
+            joint_facts(a, rows, v, y);
+    }
+    f32 top = wave_reduce<op_max>(tops.top), longest = wave_reduce<op_max>(tops.longest);
     if (lane_id() == 0) {
         atomic_max(a.peaks + of, bit_cast<u32>(top));
         if (of == WK_PEAK_V || of == WK_PEAK_DY)
@@ -88,47 +232,27 @@ template <class T, int D> DEVICE void attn_joint_peaks(const attn_joint_args &a)
     }
 }
 
-/* Grid y as before: the copies; with dy what is known of each query. */
-template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a)
+/* Copies whose shift was not well guessed, once more; delta as the products want it. */
+template <class T, int D> DEVICE void attn_joint_mend(const attn_joint_args &a)
 {
-    const int LANES = D / 8, ROWS = 256 / LANES;
-    int of = block_id_y(), lane = thread_id() % LANES;
-    bool queries = of == WK_PEAK_Q || of == WK_PEAK_DY;
-    const attn_view &view = of == WK_PEAK_Q ? a.q : of == WK_PEAK_K ? a.k : of == WK_PEAK_V ? a.v : a.dy;
-    f16 *to = (f16 *)(of == WK_PEAK_Q ? a.q16 : of == WK_PEAK_K ? a.k16 : of == WK_PEAK_V ? a.v16 : a.dy16);
-    int heads = queries ? a.hq : a.hk, n = queries ? a.s : a.t;
-    int round = rounded(a.s), padded = of == WK_PEAK_DY ? round : n;
-    i64 rows = (i64)a.batch * heads * padded;
-    joint_shifts shifts = shifts_of(a.peaks);
-    f32 factor = power(shift_of(a.peaks[of]));
-    for (i64 base = (i64)block_id() * ROWS; base < rows; base += (i64)grid_blocks() * ROWS) {
-        i64 padded_row = base + thread_id() / LANES, head = padded_row / padded, i = padded_row - head * padded;
-        i64 row = head * n + i;
-        bool there = padded_row < rows && i < n;
-        f32 delta = 0;
-        if (there) {
-            pack<T, 8> v = load<8>(row_of<T>(view, row, heads, n) + lane * 8);
-            pack<u32, 4> w;
-            UNROLL
-            for (int j = 0; j < 4; j++)
-                w.v[j] = two_of<f16>(get(v.v[2 * j]) * factor, get(v.v[2 * j + 1]) * factor);
-            store<4>((u32 *)(to + row * D + lane * 8), w);
-            if (of == WK_PEAK_DY) {
-                pack<T, 8> y = load<8>(row_of<T>(a.y, row, heads, n) + lane * 8);
-                UNROLL
-                for (int j = 0; j < 8; j++)
-                    delta += get(y.v[j]) * get(v.v[j]);
-            }
+    joint_rows<D> rows;
+    rows.begin(a);
+    joint_shifts n = shifts_of(a.peaks);
+    if (rows.of == WK_PEAK_DY) {
+        for (u32 piece = block_id(); piece < rows.count(a); piece += grid_blocks()) {
+            f32 *delta = ((joint_tile<D> *)a.tiles16)[piece].delta;
+            if (thread_id() < rows.N)
+                delta[thread_id()] = times_power(delta[thread_id()], n.v + n.dy + n.s);
         }
-        if (of != WK_PEAK_DY)
-            continue;
-        delta = wave_reduce<op_sum, LANES>(delta);
-        if (lane == 0 && padded_row < rows) {
-            f32 lse = there ? ((const f32 *)a.lse)[row] : infinity<f32>();
-            lse = lse == -infinity<f32>() ? infinity<f32>() : lse;
-            a.facts[head * 2 * round + i] = lse * LOG2E - WEIGHT_SHIFT;
-            a.facts[(head * 2 + 1) * round + i] = times_power(delta, shifts.v + shifts.dy + shifts.s);
-        }
+    }
+    if (guessed(a.peaks, rows.of))
+        return;
+    f32 factor = power(shift_for(a.peaks, rows.of));
+    for (u32 piece = block_id(); piece < rows.count(a); piece += grid_blocks()) {
+        joint_piece<T> v[4];
+        rows.find(piece);
+        rows.read(rows.view(a), v);
+        joint_copy(a, rows, v, factor);
     }
 }
 
@@ -136,12 +260,14 @@ template <class T, int D> DEVICE void attn_joint_copies(const attn_joint_args &a
 
 #ifdef WK_HOPPER
 
+/* Two places for what comes and goes; gates: of places that are full, and that are empty again. */
 template <int D> struct joint_room {
-    static const int KEYS = WK_JOINT_KEYS, N = D == 64 ? 128 : 64;
-    f16 k[KEYS * D], v[KEYS * D], q[2][N * D], dy[2][N * D], weights[KEYS * N];
-    f32 sums[N * D]; /* a tile of dq, as the threads have it */
-    f32 facts[2][2][N];
-    u64 full, empty; /* of sums */
+    static const int KEYS = WK_JOINT_KEYS, N = joint_tile<D>::N;
+    joint_keys<D> keys;
+    joint_tile<D> tile[2];
+    f16 slopes[2][KEYS * N]; /* gradients of scores */
+    f32 sums[2][N * D];      /* tiles of dq, as the threads have them */
+    u64 keys_full, keys_empty, tile_full[2], tile_empty[2], sums_full[2], sums_empty[2];
     u32 number;
 };
 
@@ -160,32 +286,43 @@ DEVICE void gate_wait(u64 *p, u32 phase)
                  "r"(phase)
                  : "memory");
 }
+/* Bytes of memory to shared memory; the gate opens after them. */
+DEVICE void bulk_fetch(void *to, const void *from, u32 bytes, u64 *gate)
+{
+    asm volatile("{.reg .b64 state;\nmbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(gate)), "r"(bytes)
+                 : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(gate))
+                 : "memory");
+}
+/* Between a thread's accesses and those of copies and products; the second for shared memory alone, which takes no time. */
 DEVICE void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
+DEVICE void shared_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /* Of the waves with products. */
 DEVICE void products_barrier() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
 /* Which keys a block has, and the tiles of queries that see them.
  *
- * Blocks of a unit that is not causal add in the order of their keys. Those of a causal one have first the keys of a block of the
+ * Blocks of a unit that is not causal add in the order of their keys, and each waits for the one before it all along: blocks of some
+ * units begin in turns, so that the one before is ahead. Those of a causal one have first the keys of a block of the
  * second half, which few queries see, then those of one of the first half: all have as much to do. The second half adds from
  * the last keys on, the first half from the first ones on: so they come to a tile, and nobody waits for long. */
 struct joint_walk {
-    u32 unit, number, block;
-    int first, lo, tiles;
+    u32 unit, block;
+    int lo; /* the first tile of each head */
+    MEMBER int first() const { return (int)block * WK_JOINT_KEYS; }
     MEMBER u32 lower(const attn_joint_args &a) const { return a.causal && a.paired ? (u32)a.blocks / 2 : 0; }
-    MEMBER void find_unit(const attn_joint_args &a, u32 n)
+    /* The first keys of a block, by its number, and the second; false: it has none. */
+    template <int N> MEMBER bool find(const attn_joint_args &a, u32 number, int part)
     {
-        u32 each = (u32)a.blocks - lower(a);
-        unit = n / each;
-        number = n - unit * each;
-    }
-    /* The block's first keys, and its second; false: it has none. */
-    template <int N> MEMBER bool find_keys(const attn_joint_args &a, int part)
-    {
+        u32 each = (u32)a.blocks - lower(a), side = lower(a) ? 1 : WK_JOINT_SIDE, set = number / (side * each) * side;
+        u32 units_left = (u32)(a.batch * a.hk) - set;
+        number -= set * each;
+        side = side < units_left ? side : units_left;
+        unit = set + number % side;
+        number /= side;
         block = !a.causal || part ? number : (u32)a.blocks - 1 - number;
-        first = (int)block * WK_JOINT_KEYS;
-        lo = a.causal ? first / N : 0;
-        tiles = a.tiles;
+        lo = a.causal ? first() / N : 0;
         return !part || block < lower(a);
     }
     /* How many add to a tile before this block. */
@@ -197,35 +334,14 @@ struct joint_walk {
             return block;
         return block >= half ? last - block : block + (last >= half ? last + 1 - half : 0);
     }
-    /* Of a head of the group, among all of q's. */
-    MEMBER i64 head_at(const attn_joint_args &a, int head) const
+    MEMBER int all_tiles(const attn_joint_args &a) const { return a.group * (a.tiles - lo); }
+    /* The group's first head, among all of q's. */
+    MEMBER u32 head0(const attn_joint_args &a) const
     {
         u32 batch = unit / (u32)a.hk;
-        return (i64)batch * a.hq + (i64)(unit - batch * (u32)a.hk) * a.group + head;
+        return batch * a.hq + (unit - batch * (u32)a.hk) * a.group;
     }
 };
-
-/* Rows of a head to a tile. */
-template <int D, int ROWS> DEVICE void fetch_rows(f16 *tile, const void *from, i64 head, int n, int first)
-{
-    const int PIECES = D / 8, STEP = 256 / PIECES;
-    int row = thread_id() / PIECES, col = thread_id() % PIECES * 8;
-    const f16 *at = (const f16 *)from + (head * n + first + row) * D + col;
-    UNROLL
-    for (int i = 0; i < ROWS / STEP; i++)
-        copy_async(tile + tile_at<f16, ROWS, D>(row + i * STEP, col), at + i * STEP * D, first + row + i * STEP < n);
-}
-
-template <int D> DEVICE void fetch_queries(const attn_joint_args &a, i64 head, int tile, int place, joint_room<D> &room)
-{
-    const int N = joint_room<D>::N;
-    fetch_rows<D, N>(room.q[place], a.q16, head, a.s, tile * N);
-    fetch_rows<D, N>(room.dy[place], a.dy16, head, a.s, tile * N);
-    if (thread_id() < N / 2) {
-        int which = thread_id() / (N / 4), i = thread_id() % (N / 4) * 4, round = rounded(a.s);
-        copy_async(&room.facts[place][which][i], a.facts + (head * 2 + which) * round + tile * N + i, true);
-    }
-}
 
 template <int D> struct joint_pass {
     typedef joint_room<D> room_t;
@@ -242,7 +358,7 @@ template <int D> struct joint_pass {
             UNROLL
             for (int i = 0; i < MMA_VALUES; i++)
                 s[n][i] = m_exp2_fast(m_fma(s[n][i], score, -lse[n * 16 + other_at(i)]));
-        bool all = w.first + KEYS <= a.t && (!a.causal || at >= w.first + KEYS - 1);
+        bool all = w.first() + KEYS <= a.t && (!a.causal || at >= w.first() + KEYS - 1);
         if (all)
             return;
         UNROLL
@@ -264,7 +380,7 @@ template <int D> struct joint_pass {
                              shared_address(to + tile_at<f16, KEYS, N>(row, n * 16 + lane_id() / 16 * 8))),
                          "r"(f[n][0].w[0]), "r"(f[n][0].w[1]), "r"(f[n][0].w[2]), "r"(f[n][0].w[3])
                          : "memory");
-        proxy_fence();
+        shared_proxy_fence();
     }
 
     /* A group of four waves has half of the tile: of its columns, or (D = 64) of its rows. */
@@ -282,87 +398,76 @@ template <int D> struct joint_pass {
     /* A tile's part of dq to where it is added from. count: of the block's tiles. */
     MEMBER void pass_on(const f32 (*sums)[MMA_VALUES], u32 count, room_t &room)
     {
-        if (count > 0)
-            gate_wait(&room.empty, (count - 1) & 1);
+        const int place = count & 1;
+        if (count > 1)
+            gate_wait(&room.sums_empty[place], (count / 2 - 1) & 1);
         UNROLL
         for (int j = 0; j < 8; j++)
-            store<4>(room.sums + (wave_id() / 4 * 8 + j) * 512 + thread_id() % 128 * 4,
+            store<4>(room.sums[place] + (wave_id() / 4 * 8 + j) * 512 + thread_id() % 128 * 4,
                      *(const pack<f32, 4> *)&sums[j / 2][j % 2 * 4]);
-        proxy_fence();
-        gate_arrive(&room.full);
+        shared_proxy_fence();
+        gate_arrive(&room.sums_full[place]);
     }
 
-    /* Adds a tile to all three. */
-    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, room_t &room)
+    /* Adds a tile to all three; the products for dk go on afterwards. */
+    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, bool begun, room_t &room)
     {
         f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], sums[4][MMA_VALUES];
         fragment<f16> weights[N / 16][1], slopes[N / 16][1];
         const int place = count & 1;
-        const f32 *facts = room.facts[place][0];
+        const joint_tile<D> &tile = room.tile[place];
         owners<f16, D, KEYS> k, v;
-        k.tile = room.k;
-        v.tile = room.v;
-        start_dots<f16, D, N>(k, room.q[place], D, s);
-        start_dots<f16, D, N>(v, room.dy[place], D, p);
+        k.tile = room.keys.k;
+        v.tile = room.keys.v;
+        gate_wait(&room.tile_full[place], count / 2 & 1);
+        start_dots<f16, D, N>(k, tile.q, D, s);
+        wgmma_wait<1>(); /* the tile before is done with */
+        if (begun)
+            gate_arrive(&room.tile_empty[place ^ 1]);
+        start_dots<f16, D, N>(v, tile.dy, D, p);
         products_wait<1, N / 16>(s);
-        weigh(a, w, at, facts, s);
+        weigh(a, w, at, tile.lse, s);
         UNROLL
         for (int n = 0; n < N / 16; n++)
             own_operand<f16, 1>(s[n], weights[n]);
-        start_add<f16, D, N, 1>(weights, room.dy[place], D, dv);
+        start_add<f16, D, N, 1>(weights, tile.dy, D, dv);
         products_wait<1, N / 16>(p);
         UNROLL
         for (int n = 0; n < N / 16; n++) {
             UNROLL
             for (int i = 0; i < MMA_VALUES; i++)
-                p[n][i] = s[n][i] * m_fma(p[n][i], slope, -facts[N + n * 16 + other_at(i)]);
+                p[n][i] = s[n][i] * m_fma(p[n][i], slope, -tile.delta[n * 16 + other_at(i)]);
             own_operand<f16, 1>(p[n], slopes[n]);
         }
-        start_add<f16, D, N, 1>(slopes, room.q[place], D, dk);
-        keep(slopes, room.weights);
+        keep(slopes, room.slopes[place]);
         products_barrier();
-        start_dq(room.weights, room.k, &sums[0][0]);
-        products_wait<0, D / 16>(dv);
-        products_wait<0, D / 16>(dk);
-        products_wait<0, 4>(sums);
+        start_dq(room.slopes[place], room.keys.k, &sums[0][0]);
+        start_add<f16, D, N, 1>(slopes, tile.q, D, dk);
+        products_wait<1, 4>(sums);
         pass_on(sums, count, room);
     }
 };
 
-/* A tile of the queries of a head. */
-struct joint_step {
-    int head, tile;
-    MEMBER void go_on(const joint_walk &w)
-    {
-        tile++;
-        if (tile >= w.tiles) {
-            tile = w.lo;
-            head++;
-        }
-    }
-};
-
-template <int D, class T> DEVICE u32 joint_products(const attn_joint_args &a, const joint_walk &w, u32 count, joint_room<D> &room)
+template <int D, class T>
+DEVICE u32 joint_products(const attn_joint_args &a, const joint_walk &w, int part, u32 count, joint_room<D> &room)
 {
+    const int N = joint_room<D>::N;
     joint_pass<D> pass = {};
     joint_shifts n = shifts_of(a.peaks);
     pass.score = times_power(a.scale * LOG2E, -n.q - n.k);
     pass.slope = power(n.s);
-    pass.owner0 = w.first + wave_id() * 16;
-    products_barrier(); /* nobody is at the keys before these */
-    fetch_rows<D, WK_JOINT_KEYS>(room.k, a.k16, w.unit, a.t, w.first);
-    fetch_rows<D, WK_JOINT_KEYS>(room.v, a.v16, w.unit, a.t, w.first);
-    joint_step now = {0, w.lo}, later = now;
-    fetch_queries<D>(a, w.head_at(a, 0), w.lo, count & 1, room);
-    for (; now.head < a.group; count++) {
-        copies_wait();
-        products_barrier();
-        later.go_on(w);
-        if (later.head < a.group)
-            fetch_queries<D>(a, w.head_at(a, later.head), later.tile, (count & 1) ^ 1, room);
-        pass.add_tile(a, w, now.tile * joint_room<D>::N, count, room);
-        now = later;
-    }
+    pass.owner0 = w.first() + wave_id() * 16;
+    gate_wait(&room.keys_full, part);
+    int tile = w.lo, all = w.all_tiles(a), left = all;
+    do {
+        pass.add_tile(a, w, tile * N, count, left < all, room);
+        tile = tile + 1 < a.tiles ? tile + 1 : w.lo;
+        count++;
+    } while (--left > 0);
+    products_wait<0, D / 16>(pass.dv);
+    products_wait<0, D / 16>(pass.dk);
+    gate_arrive(&room.tile_empty[(count & 1) ^ 1]);
+    gate_arrive(&room.keys_empty);
     int of_dk = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.q), of_dv = -(WEIGHT_SHIFT + n.dy);
     UNROLL
     for (int c = 0; c < D / 16; c++)
@@ -376,37 +481,90 @@ template <int D, class T> DEVICE u32 joint_products(const attn_joint_args &a, co
     return count;
 }
 
-/* One thread has the tiles of dq added, each when its turn has come. */
-template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_walk &w, u32 count, joint_room<D> &room)
+/* A tile of the queries of a head, and its number where a head has `each`. */
+struct joint_step {
+    int tile;
+    u32 at;
+    MEMBER void begin(const attn_joint_args &a, const joint_walk &w, u32 each)
+    {
+        tile = w.lo;
+        at = w.head0(a) * each + w.lo;
+    }
+    MEMBER void go_on(const attn_joint_args &a, const joint_walk &w, u32 each)
+    {
+        tile++;
+        at++;
+        if (tile == a.tiles) {
+            tile = w.lo;
+            at += each - a.tiles + w.lo;
+        }
+    }
+};
+
+/* One thread has keys and tiles of queries brought. */
+template <int D> DEVICE u32 joint_loads(const attn_joint_args &a, const joint_walk &w, int part, u32 count, joint_room<D> &room)
 {
     const int N = joint_room<D>::N;
-    const u32 BYTES = sizeof room.sums, from = shared_address(room.sums);
-    for (int head = 0; head < a.group; head++)
-        for (int tile = w.lo; tile < w.tiles; tile++, count++) {
-            i64 at = w.head_at(a, head) * w.tiles + tile;
-            const f32 *to = a.sums + at * (N * D);
-            u32 turn = w.turn_at<N>(a, tile), now;
-            gate_wait(&room.full, count & 1);
-            do {
-                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(a.turns + at) : "memory");
-            } while (now != turn);
-            proxy_fence();
-            if (turn == 0)
-                asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(BYTES)
-                             : "memory");
-            else
-                asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
-                             "r"(BYTES)
-                             : "memory");
-            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-            asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
-            gate_arrive(&room.empty);
-            asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-            proxy_fence();
-            device_fence();
-            asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(a.turns + at) : "memory");
-        }
+    const u32 each = rounded(a.s) / N;
+    const joint_keys<D> *keys = (const joint_keys<D> *)a.keys16 + ((i64)w.unit * (rounded(a.t) / WK_JOINT_KEYS) + w.block);
+    if (part)
+        gate_wait(&room.keys_empty, 0);
+    bulk_fetch(&room.keys, keys, sizeof room.keys, &room.keys_full);
+    joint_step step;
+    step.begin(a, w, each);
+    for (int left = w.all_tiles(a); left > 0; left--, count++) {
+        int place = count & 1;
+        if (count > 1)
+            gate_wait(&room.tile_empty[place], (count / 2 - 1) & 1);
+        bulk_fetch(&room.tile[place], (const joint_tile<D> *)a.tiles16 + step.at, sizeof room.tile[0], &room.tile_full[place]);
+        step.go_on(a, w, each);
+    }
     return count;
+}
+
+/* Two threads have the tiles of dq added, each when its turn has come; place: this one's. */
+template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_walk &w, u32 count, u32 place, joint_room<D> &room)
+{
+    const int N = joint_room<D>::N;
+    const u32 BYTES = sizeof room.sums[0];
+    joint_step step;
+    step.begin(a, w, a.tiles);
+    ROLLED
+    for (int left = w.all_tiles(a); left > 0; left--, count++, step.go_on(a, w, a.tiles)) {
+        if ((count & 1) != place)
+            continue;
+        u32 turn = w.turn_at<N>(a, step.tile), now;
+        do {
+            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(a.turns + step.at) : "memory");
+        } while (now != turn);
+        gate_wait(&room.sums_full[place], count / 2 & 1);
+        proxy_fence();
+        u32 from = shared_address(room.sums[place]);
+        const f32 *to = a.sums + (i64)step.at * (N * D);
+        if (turn == 0)
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(BYTES)
+                         : "memory");
+        else
+            asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;" ::"l"(to), "r"(from),
+                         "r"(BYTES)
+                         : "memory");
+        asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+        gate_arrive(&room.sums_empty[place]);
+        asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+        proxy_fence();
+        device_fence();
+        asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(a.turns + step.at) : "memory");
+    }
+    return count;
+}
+
+DEVICE void gates_init(u64 *full, u64 *empty, int filling, int emptying)
+{
+    for (int i = 0; i < 2; i++) {
+        gate_init(full + i, filling);
+        gate_init(empty + i, emptying);
+    }
 }
 
 /* Blocks: units times blocks of keys. */
@@ -416,52 +574,77 @@ template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
     joint_room<D> &room = *(joint_room<D> *)bytes;
     joint_walk w;
     if (thread_id() == 0) {
-        gate_init(&room.full, 256);
-        gate_init(&room.empty, 1);
+        gate_init(&room.keys_full, 1);
+        gate_init(&room.keys_empty, 256);
+        gates_init(room.tile_full, room.tile_empty, 1, 256);
+        gates_init(room.sums_full, room.sums_empty, 256, 1);
+        proxy_fence();
         room.number = atomic_next_of_all(a.turns + (i64)a.batch * a.hq * a.tiles);
     }
     barrier();
-    w.find_unit(a, room.number);
     u32 count = 0;
     if (wave_id() < 8) { /* the waves with products have nearly all registers */
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
         ROLLED
-        for (int part = 0; part < 2 && w.find_keys<joint_room<D>::N>(a, part); part++)
-            count = joint_products<D, T>(a, w, count, room);
+        for (int part = 0; part < 2 && w.find<joint_room<D>::N>(a, room.number, part); part++)
+            count = joint_products<D, T>(a, w, part, count, room);
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
+        if (wave_id() > 10 || lane_id() > 0)
+            return;
         ROLLED
-        for (int part = 0; thread_id() == 256 && part < 2 && w.find_keys<joint_room<D>::N>(a, part); part++)
-            count = joint_sums<D>(a, w, count, room);
+        for (int part = 0; part < 2 && w.find<joint_room<D>::N>(a, room.number, part); part++)
+            count = wave_id() == 8   ? joint_sums<D>(a, w, count, 0, room)
+                    : wave_id() == 9 ? joint_sums<D>(a, w, count, 1, room)
+                                     : joint_loads<D>(a, w, part, count, room);
     }
 }
 #endif
 
 /* ---- after ---- */
 
+/* Four lanes exchange words: lane m has the m-th of each afterwards. */
+DEVICE void exchange_four(u32 *w)
+{
+    UNROLL
+    for (int bit = 1; bit < 4; bit *= 2) {
+        bool upper = lane_id() & bit;
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            if (!(i & bit)) {
+                u32 theirs = shuffle_xor(upper ? w[i] : w[i | bit], bit);
+                w[i] = upper ? theirs : w[i];
+                w[i | bit] = upper ? w[i | bit] : theirs;
+            }
+    }
+}
+
 /* The sums as dq; a block has a tile. */
 template <class T, int D> DEVICE void attn_joint_end(const attn_joint_args &a)
 {
-    const int N = D == 64 ? 128 : 64;
+    const int N = joint_tile<D>::N;
     joint_shifts n = shifts_of(a.peaks);
     int shift = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.k), wave = wave_id() % 4, half = wave_id() / 4;
     for (i64 at = block_id(); at < (i64)a.batch * a.hq * a.tiles; at += grid_blocks()) {
         i64 head = at / a.tiles;
         int first = (int)(at - head * a.tiles) * N + wave * 16 + lane_id() / 4 + (D == 64 ? half * 64 : 0);
-        int col = lane_id() % 4 * 2 + (D == 64 ? 0 : half * 64);
+        int col = lane_id() % 4 * 8 + (D == 64 ? 0 : half * 64);
+        pack<f32, 4> v[8];
         UNROLL
-        for (int j = 0; j < 8; j++) {
-            pack<f32, 4> v = load<4>(a.sums + at * (N * D) + (half * 8 + j) * 512 + thread_id() % 128 * 4);
+        for (int j = 0; j < 8; j++)
+            v[j] = load<4>(a.sums + at * (N * D) + (half * 8 + j) * 512 + thread_id() % 128 * 4);
+        UNROLL
+        for (int part = 0; part < 4; part++) { /* of rows, then of columns */
+            int k = part / 2, c = part % 2, row = first + k * 8;
+            pack<u32, 4> w;
             UNROLL
-            for (int k = 0; k < 2; k++) {
-                int row = first + k * 8;
-                pack<T, 2> two;
-                UNROLL
-                for (int x = 0; x < 2; x++)
-                    two.v[x] = put<T>(times_power(v.v[2 * k + x], shift) * a.scale);
-                if (row < a.s)
-                    store<2>((T *)a.dq + (head * a.s + row) * D + col + j * 8, two);
+            for (int j = 0; j < 4; j++) {
+                const f32 *two = v[c * 4 + j].v + 2 * k;
+                w.v[j] = two_of<T>(times_power(two[0], shift) * a.scale, times_power(two[1], shift) * a.scale);
             }
+            exchange_four(w.v);
+            if (row < a.s)
+                store<4>((u32 *)((T *)a.dq + (head * a.s + row) * D + col + c * 32), w);
         }
     }
 }
