@@ -332,6 +332,97 @@ static void long_rows(wk_device *d)
     }
 }
 
+/* ---- layers, called again and again ---- */
+
+enum { STEPS = 5, BATCH = 4, WIDE = 32, WEIGHTS = 4 };
+
+/* x and the weights of a recurrent layer. */
+typedef struct {
+    wk_tensor *x, *weights[WEIGHTS];
+} layer;
+
+static wk_tensor *noise(wk_device *d, wk_dtype dtype, int rank, const int64_t *shape, unsigned seed)
+{
+    static float v[4 * WIDE * WIDE];
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+        seed = seed * 1664525 + 1013904223;
+        v[i] = (float)(seed >> 8) / (float)(1 << 25) - 0.25f;
+    }
+    return wk_cast(wk_from_host(d, WK_F32, rank, shape, v), dtype);
+}
+
+static layer layer_of(wk_device *d, wk_dtype dtype, int64_t gates, unsigned seed)
+{
+    layer l = {.x = noise(d, dtype, 3, (int64_t[]){STEPS, BATCH, WIDE}, seed)};
+    for (int i = 0; i < WEIGHTS; i++)
+        l.weights[i] =
+            noise(d, dtype, i < 2 ? 2 : 1, (int64_t[]){gates * WIDE, WIDE}, seed + 1 + (unsigned)i);
+    return l;
+}
+
+/* y, or the gradients of x and of the first weights, one behind the other. */
+static void run_layer(const layer *l, wk_rnn_mode mode, bool backward, float *result)
+{
+    const wk_rnn_options *o = WK_RNN(.mode = mode, .hidden = WIDE);
+    const wk_tensor *const *w = (const wk_tensor *const *)l->weights;
+    wk_tensor *y = NULL, *dw[WEIGHTS] = {0};
+    wk_scope_begin();
+    if (backward) {
+        CHECK(wk_rnn_backward(l->x, NULL, NULL, NULL, w, WEIGHTS, NULL, NULL, l->x, NULL, NULL, o, &y, NULL,
+                              NULL, dw) == WK_OK);
+        CHECK(wk_to_host(wk_cast(dw[0], WK_F32), result + STEPS * BATCH * WIDE) == WK_OK);
+    } else {
+        CHECK(wk_rnn(l->x, NULL, NULL, NULL, w, WEIGHTS, o, &y, NULL, NULL, NULL) == WK_OK);
+    }
+    CHECK(wk_to_host(wk_cast(y, WK_F32), result) == WK_OK);
+    wk_scope_end();
+}
+
+/* A library may keep what it launched for the next call with the same memory: it must see the new numbers there, and give
+ * the bits of a first call. */
+static void layers_again(wk_device *d, wk_dtype dtype, wk_rnn_mode mode, bool backward)
+{
+    enum { ROOM = STEPS * BATCH * WIDE + 4 * WIDE * WIDE, PLACES = 6 };
+    static float first[2][ROOM], again[ROOM];
+    int64_t gates = mode == WK_LSTM ? 4 : 3;
+    layer from[2], at[PLACES];
+    wk_stream *streams[2] = {wk_stream_new(d), wk_stream_new(d)};
+    wk_scope_begin();
+    for (int k = 0; k < 2; k++) {
+        from[k] = layer_of(d, dtype, gates, 1 + 10 * (unsigned)k);
+        memset(first[k], 0, sizeof first[k]);
+        CHECK(wk_stream_push(streams[k]) == WK_OK);
+        run_layer(&from[k], mode, backward, first[k]);
+        wk_stream_pop(streams[k]);
+    }
+    CHECK(memcmp(first[0], first[1], sizeof again) != 0);
+    for (int i = 0; i < PLACES; i++)
+        at[i] = layer_of(d, dtype, gates, 1);
+    CHECK(wk_stream_push(streams[0]) == WK_OK);
+    for (int round = 0; round < 8 * PLACES; round++) {
+        const layer *l = &at[round / 4 % PLACES], *new = &from[round % 2];
+        CHECK(wk_copy_into(l->x, new->x) == WK_OK);
+        for (int i = 0; i < WEIGHTS; i++)
+            CHECK(wk_copy_into(l->weights[i], new->weights[i]) == WK_OK);
+        memset(again, 0, sizeof again);
+        run_layer(l, mode, backward, again);
+        test_check(memcmp(again, first[round % 2], sizeof again) == 0, __FILE__, __LINE__,
+                   "dtype %d, mode %d, %s: other bits in round %d", dtype, mode,
+                   backward ? "gradients" : "forward", round);
+    }
+    wk_stream_pop(streams[0]);
+    wk_scope_end();
+    wk_stream_drop(streams[0]);
+    wk_stream_drop(streams[1]);
+}
+
+static void all_layers_again(wk_device *d)
+{
+    const wk_dtype dtypes[] = {WK_F32, WK_F16, WK_BF16};
+    for (int i = 0; i < 12; i++)
+        layers_again(d, dtypes[i % 3], i / 3 % 2 ? WK_GRU : WK_LSTM, i / 6);
+}
+
 int main(void)
 {
     for (int i = 0; i < wk_device_count(); i++) {
@@ -345,6 +436,7 @@ int main(void)
         threads(d);
         big_copies(d);
         sums_by_ids(d);
+        all_layers_again(d);
         if (gpu) {
             sums_of_lines(d);
             long_rows(d);

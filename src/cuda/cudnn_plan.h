@@ -63,6 +63,27 @@ wk_status wk_cudnn_run(wk_cudnn_call *d);
  * orders it (wk_stream_follow) after s before, and s after it at the end. */
 wk_status wk_cudnn_beside(wk_stream *s, wk_stream **beside);
 
+/* Launches recorded for the next calls at the same places: all the memory that they use. */
+enum { WK_CUDNN_PLACES = 16, WK_CUDNN_RECORDINGS = 4 };
+typedef struct {
+    void *places[WK_CUDNN_PLACES];
+    void *exec; /* the graph; NULL: none yet */
+    int seen;   /* calls at these places */
+    uint64_t last;
+} wk_cudnn_recording;
+typedef struct {
+    wk_cudnn_recording kept[WK_CUDNN_RECORDINGS];
+    const wk_driver *driver;
+    uint64_t calls;
+    int patience; /* so many calls more before one is recorded */
+    bool failed;  /* it cannot be recorded */
+} wk_cudnn_replay;
+/* Runs `queue`, which does nothing but call cuDNN on the handle's stream, or replays what it did; see cudnn_replay.c. */
+typedef cudnnStatus_t wk_cudnn_queue(cudnnHandle_t, const void *data);
+cudnnStatus_t wk_cudnn_replayed(cudnnHandle_t h, wk_cudnn_replay *r, const wk_call *c,
+                                void *const places[WK_CUDNN_PLACES], wk_cudnn_queue *queue, const void *data);
+void wk_cudnn_replay_free(wk_cudnn_replay *r);
+
 /* Why cuDNN cannot take the call, whatever the op: the library is missing, a dtype out of the set, an empty tensor, a
  * size beyond an int. NULL when it can. */
 const char *wk_cudnn_refuse(const wk_call *c, unsigned dtypes);

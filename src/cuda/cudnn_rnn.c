@@ -16,6 +16,9 @@
 #include "ops/unary.h"
 #include "wick/ops.h"
 
+/* The workspace is cut into parts. */
+enum { PART_WORK, PART_RESERVE, PARTS };
+
 typedef struct {
     const wk_call *call;
     const wk_rnn_options *p;
@@ -26,15 +29,17 @@ typedef struct {
     wk_tensor *block, *dblock; /* all weights as cuDNN keeps them, and their gradients */
     int *full, *lengths;       /* of each sequence: all steps; those that count */
     wk_tensor *y, *hn, *cn, *dx, *dh0, *dc0;
+    const wk_cudnn_plan *plan;
+    char *part[PARTS];
 } work;
 
-/* Kept with the plan. The workspace is cut into parts, each of these many bytes. */
-enum { PART_WORK, PART_RESERVE, PARTS };
+/* Kept with the plan. */
 typedef struct {
     cudnnRNNDescriptor_t rnn;
     cudnnDropoutDescriptor_t none;
     cudnnRNNDataDescriptor_t x, y;
-    size_t part[PARTS], weights; /* weights: bytes of the block */
+    wk_cudnn_replay replay;
+    size_t part[PARTS], weights; /* bytes, weights: of the block */
     int64_t offset[];            /* in elements, of each tensor of the tail */
 } layers;
 
@@ -65,6 +70,7 @@ static const char *refuse(const wk_call *c)
 static void destroy(wk_cudnn_plan *p)
 {
     layers *l = p->op;
+    wk_cudnn_replay_free(&l->replay);
     if (l->rnn)
         wk_cudnn.cudnnDestroyRNNDescriptor(l->rnn);
     if (l->none)
@@ -217,46 +223,74 @@ static cudnnStatus_t move_weights(const work *w, const layers *l, bool out)
     return status == WK_OK ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 
-static cudnnStatus_t queue_gradients(cudnnHandle_t h, const wk_cudnn_plan *p, char *const part[PARTS],
-                                     const work *w)
+static cudnnStatus_t queue_gradients(cudnnHandle_t h, const work *w)
 {
-    const layers *l = p->op;
-    wk_gpu *g = wk_gpu_of(w->call->device);
-    cudnnTensorDescriptor_t state = p->tensor[T_STATE];
+    const layers *l = w->plan->op;
+    cudnnTensorDescriptor_t state = w->plan->tensor[T_STATE];
     cudnnStatus_t status = wk_cudnn.cudnnRNNBackwardData_v8(
         h, l->rnn, NULL, l->y, at(w->y), at(w->dy), l->x, at(w->dx), state, at(w->h0), at(w->dhn), at(w->dh0),
         state, at(w->c0), at(w->dcn), at(w->dc0), l->weights, at(w->block), l->part[PART_WORK],
-        part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
+        w->part[PART_WORK], l->part[PART_RESERVE], w->part[PART_RESERVE]);
     if (status != CUDNN_STATUS_SUCCESS)
         return status;
-    /* What it finds there is added to. */
-    if (g->driver->fill(at(w->dblock), 0, l->weights, wk_gpu_stream_handle(g)))
-        return CUDNN_STATUS_EXECUTION_FAILED;
-    status = wk_cudnn.cudnnRNNBackwardWeights_v8(
+    return wk_cudnn.cudnnRNNBackwardWeights_v8(
         h, l->rnn, CUDNN_WGRAD_MODE_ADD, NULL, l->x, at(w->x), state, at(w->h0), l->y, at(w->y), l->weights,
-        at(w->dblock), l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
-    return status == CUDNN_STATUS_SUCCESS ? move_weights(w, l, true) : status;
+        at(w->dblock), l->part[PART_WORK], w->part[PART_WORK], l->part[PART_RESERVE], w->part[PART_RESERVE]);
+}
+
+static cudnnStatus_t queue_steps(cudnnHandle_t h, const void *data)
+{
+    const work *w = data;
+    const layers *l = w->plan->op;
+    cudnnTensorDescriptor_t state = w->plan->tensor[T_STATE];
+    cudnnStatus_t status = wk_cudnn.cudnnRNNForward(
+        h, l->rnn, w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, NULL, l->x, at(w->x),
+        l->y, at(w->y), state, at(w->h0), at(w->hn), state, at(w->c0), at(w->cn), l->weights, at(w->block),
+        l->part[PART_WORK], w->part[PART_WORK], l->part[PART_RESERVE], w->part[PART_RESERVE]);
+    return status == CUDNN_STATUS_SUCCESS && w->backward ? queue_gradients(h, w) : status;
+}
+
+/* Whether the host may need longer to launch a step than the GPU for its products; else a replay is no faster. */
+static bool launches_count(const work *w)
+{
+    const wk_rnn_sizes *s = &w->s;
+    return w->cores || (double)(s->b * s->gates) * (double)(s->hidden * s->hidden) < 1e8;
+}
+
+/* Lengths are the host's, and not the same in the next call. */
+static cudnnStatus_t run_steps(cudnnHandle_t h, layers *l, const work *w)
+{
+    void *const places[WK_CUDNN_PLACES] = {
+        at(w->x),     at(w->h0),     at(w->c0),          at(w->dy),
+        at(w->dhn),   at(w->dcn),    at(w->y),           at(w->hn),
+        at(w->cn),    at(w->dx),     at(w->dh0),         at(w->dc0),
+        at(w->block), at(w->dblock), w->part[PART_WORK], w->part[PART_RESERVE]};
+    cudnnStatus_t status = padded(w) ? set_all_lengths(l, w, w->lengths) : CUDNN_STATUS_SUCCESS;
+    if (status != CUDNN_STATUS_SUCCESS)
+        return status;
+    if (padded(w) || !launches_count(w))
+        return queue_steps(h, w);
+    return wk_cudnn_replayed(h, &l->replay, w->call, places, queue_steps, w);
 }
 
 static cudnnStatus_t queue(cudnnHandle_t h, const wk_cudnn_plan *p, void *workspace, const void *data)
 {
-    const work *w = data;
-    const layers *l = p->op;
-    cudnnTensorDescriptor_t state = p->tensor[T_STATE];
-    char *part[PARTS], *next = workspace;
+    work w = *(const work *)data;
+    layers *l = p->op;
+    wk_gpu *g = wk_gpu_of(w.call->device);
+    char *next = workspace;
+    w.plan = p;
     for (int i = 0; i < PARTS; i++) {
-        part[i] = l->part[i] ? next : NULL;
+        w.part[i] = l->part[i] ? next : NULL;
         next += (l->part[i] + 255) / 256 * 256;
     }
-    cudnnStatus_t status = padded(w) ? set_all_lengths(l, w, w->lengths) : CUDNN_STATUS_SUCCESS;
+    /* Gradients are added to what is there. */
+    if (w.backward && g->driver->fill(at(w.dblock), 0, l->weights, wk_gpu_stream_handle(g)))
+        return CUDNN_STATUS_EXECUTION_FAILED;
+    cudnnStatus_t status = move_weights(&w, l, false);
     if (status == CUDNN_STATUS_SUCCESS)
-        status = move_weights(w, l, false);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = wk_cudnn.cudnnRNNForward(
-            h, l->rnn, w->backward ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE, NULL, l->x, at(w->x),
-            l->y, at(w->y), state, at(w->h0), at(w->hn), state, at(w->c0), at(w->cn), l->weights,
-            at(w->block), l->part[PART_WORK], part[PART_WORK], l->part[PART_RESERVE], part[PART_RESERVE]);
-    return status == CUDNN_STATUS_SUCCESS && w->backward ? queue_gradients(h, p, part, w) : status;
+        status = run_steps(h, l, &w);
+    return status == CUDNN_STATUS_SUCCESS && w.backward ? move_weights(&w, l, true) : status;
 }
 
 /* ---- calls ---- */
