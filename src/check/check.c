@@ -76,6 +76,13 @@ static wk_status reference(const wk_sample *s, const wk_op *op, wk_dtype dtype, 
     return status;
 }
 
+/* How far g may be off, on its device. */
+static double allowed(const wk_tensor *g)
+{
+    bool cpu = g->storage->device->kind == WK_KIND_CPU;
+    return options.allow * (cpu ? wk_tolerance(g->dtype) : wk_tolerance_gpu(g->dtype));
+}
+
 /* Compares every output; false, noted, when one is off. */
 static bool outputs_agree(const wk_sample *got, const wk_sample *want, const char *text, wk_layout layout,
                           wk_check_result *r)
@@ -100,9 +107,8 @@ static bool outputs_agree(const wk_sample *got, const wk_sample *want, const cha
             note(r, text, layout, "%s: %s", name, wk_error());
             return false;
         }
-        double tolerance = wk_tolerance(g->dtype) * options.allow, ratio = c.worst == 0 ? 0
-                                                                           : tolerance  ? c.worst / tolerance
-                                                                                        : INFINITY;
+        double tolerance = allowed(g);
+        double ratio = c.worst == 0 ? 0 : tolerance ? c.worst / tolerance : INFINITY;
         r->worst = ratio > r->worst ? ratio : r->worst;
         if (ratio > 1) {
             note(r, text, layout, "%s[%lld]: got %.9g, expected %.9g", name, (long long)c.place, c.got,

@@ -14,6 +14,12 @@ double wk_tolerance(wk_dtype dtype)
     }
 }
 
+double wk_tolerance_gpu(wk_dtype dtype)
+{
+    bool rounds = wk_matmul_precision() == WK_PRECISION_FAST && dtype != WK_F64;
+    return rounds ? 2 * wk_tolerance(dtype == WK_F32 ? WK_F16 : dtype) : wk_tolerance(dtype);
+}
+
 /* The typical size of the finite values. */
 static double typical(const double *v, int64_t n)
 {

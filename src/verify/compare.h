@@ -7,6 +7,9 @@
 /* How far a result of the dtype may be from the reference: |got - want| over |want| and a share of the output's
  * typical size. One rounding of the dtype, and a little for the order of sums. */
 double wk_tolerance(wk_dtype dtype);
+/* The same for products on a GPU: more while precision is fast, since tf32's factors have the digits of f16's, and what is
+ * f16 or bf16 may be rounded once more on its way. */
+double wk_tolerance_gpu(wk_dtype dtype);
 
 typedef struct {
     double

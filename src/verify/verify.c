@@ -9,15 +9,6 @@
 #include "replay.h"
 #include "wick/ops.h"
 
-/* Two results that are each right to the tolerance may be twice that apart. Where the user lets a library round, tf32's
- * factors have the digits of f16's, and those of f16 and bf16 are rounded once more. */
-static double apart(wk_dtype dtype)
-{
-    bool fast = wk_matmul_precision() == WK_PRECISION_FAST;
-    return fast && dtype != WK_F64 ? 4 * wk_tolerance(dtype == WK_F32 ? WK_F16 : dtype)
-                                   : 2 * wk_tolerance(dtype);
-}
-
 static atomic_int wanted = -1; /* -1: not asked the environment yet */
 static _Thread_local bool inside;
 
@@ -115,7 +106,7 @@ static wk_status compare(const wk_call *c, const wk_call *own, const wk_call *in
         if (!got || !want || (i < n && c->op->out[i].flags & WK_OPAQUE))
             continue;
         WK_TRY(wk_compare(got, want, &r));
-        if (r.worst > apart(got->dtype))
+        if (r.worst > 2 * wk_tolerance_gpu(got->dtype)) /* each may be off by that */
             return tell(c, inputs, i < n ? c->op->out[i].name : "d(tail)", &r);
     }
     return WK_OK;
