@@ -4,8 +4,9 @@
  *   conv:           weight [c_out, c_in / groups, k..], out = (in + 2 padding - dilation (k - 1) - 1) / stride + 1
  *   conv_transpose: weight [c_in, c_out / groups, k..],
  *                   out = (in - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1
- * Float. Errors: WK_ERR_SHAPE where ranks, channels or sizes do not fit together (a kernel larger than the padded
- * input among them), WK_ERR_PARAM for an option out of its range. */
+ * Float; makers' libraries may round f16 and bf16 before they add the bias, and again after it (docs/miopen.md).
+ * Errors: WK_ERR_SHAPE where ranks, channels or sizes do not fit together (a kernel larger than the padded input among
+ * them), WK_ERR_PARAM for an option out of its range. */
 #ifndef WICK_CONV_H
 #define WICK_CONV_H
 
