@@ -22,17 +22,20 @@ wk_library wk_lib_cublas = {.name = "libcublas",
 static struct {
 #define X(result, name, arguments) result(*name) arguments;
     WK_CUBLAS_CALLS(X)
+    WK_CUBLAS_LT_CALLS(X)
 #undef X
 } blas;
-static bool loaded;
+static bool loaded, has_ends;
 
 static void load_all(void)
 {
-    static const wk_symbol symbols[] = {
+    static const wk_symbol symbols[] =
+        {
 #define X(result, name, arguments) {#name, (void **)&blas.name},
-        WK_CUBLAS_CALLS(X)
+            WK_CUBLAS_CALLS(X)},
+                           ends[] = {WK_CUBLAS_LT_CALLS(X)
 #undef X
-    };
+                           };
     wk_library *l = &wk_lib_cublas;
     int version[3] = {0};
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
@@ -41,6 +44,8 @@ static void load_all(void)
         blas.cublasGetProperty(i, &version[i]);
     snprintf(l->version, sizeof l->version, "%d.%d.%d", version[0], version[1], version[2]);
     loaded = true;
+    wk_library_newer_symbols(l, ends, sizeof ends / sizeof *ends);
+    has_ends = blas.cublasLtMatmul != NULL;
 }
 
 static bool load(void)
@@ -67,7 +72,7 @@ static wk_status fail(const wk_gpu *g, const char *doing, cublasStatus_t status)
 enum { WORKSPACE = 32 << 20 };
 typedef struct {
     cublasHandle_t cublas;
-    void *workspace;
+    void *workspace, *stream;
 } blas_handle;
 
 static wk_status open_handle(wk_gpu *g, void **handle)
@@ -93,18 +98,20 @@ static wk_status attach(wk_gpu *g, void *handle, void *stream)
 {
     blas_handle *h = handle;
     cublasStatus_t status = blas.cublasSetStream_v2(h->cublas, stream);
+    h->stream = stream;
     if (status == CUBLAS_STATUS_SUCCESS)
         status = blas.cublasSetWorkspace_v2(h->cublas, h->workspace, WORKSPACE);
     return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "setting cuBLAS's stream", status);
 }
 
+static const cudaDataType types[] = {
+    [WK_F32] = CUDA_R_32F, [WK_F16] = CUDA_R_16F, [WK_BF16] = CUDA_R_16BF, [WK_F64] = CUDA_R_64F};
+static const cublasOperation_t turn[] = {CUBLAS_OP_N, CUBLAS_OP_T};
+
 /* Row-major y = a . b is column-major y^T = b^T . a^T: the operands change places. */
 static wk_status product(wk_gpu *g, void *opened, const wk_product *p)
 {
     cublasHandle_t handle = ((blas_handle *)opened)->cublas;
-    static const cudaDataType types[] = {
-        [WK_F32] = CUDA_R_32F, [WK_F16] = CUDA_R_16F, [WK_BF16] = CUDA_R_16BF, [WK_F64] = CUDA_R_64F};
-    static const cublasOperation_t turn[] = {CUBLAS_OP_N, CUBLAS_OP_T};
     const float one = 1, zero = 0;
     const double one64 = 1, zero64 = 0;
     bool wide = p->dtype == WK_F64, fast = p->dtype == WK_F32 && wk_matmul_precision() == WK_PRECISION_FAST;
@@ -126,7 +133,80 @@ static wk_status product(wk_gpu *g, void *opened, const wk_product *p)
     return status == CUBLAS_STATUS_SUCCESS ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_cublas = {load, missing, open_handle, attach, product};
+/* ---- products with an end, by cuBLASLt: it sees the sum in f32. Its relu would make 0 of NaN. ---- */
+
+enum { FIRST, SECOND, RESULT, MATRICES };
+
+typedef struct {
+    cublasLtMatmulDesc_t product;
+    cublasLtMatrixLayout_t matrix[MATRICES];
+} ended;
+
+static void drop(ended *e)
+{
+    if (e->product)
+        blas.cublasLtMatmulDescDestroy(e->product);
+    for (int i = 0; i < MATRICES; i++) {
+        if (e->matrix[i])
+            blas.cublasLtMatrixLayoutDestroy(e->matrix[i]);
+    }
+}
+
+static cublasStatus_t describe(const wk_product *p, ended *e)
+{
+    static const int ends[][2] = {{CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS},
+                                  {CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS}};
+    cudaDataType t = types[p->dtype], ty = types[p->out];
+    uint64_t n = (uint64_t)p->n, m = (uint64_t)p->m, k = (uint64_t)p->k;
+    const struct {
+        cublasLtMatmulDescAttributes_t name;
+        const void *value;
+        size_t bytes;
+    } settings[] = {
+        {CUBLASLT_MATMUL_DESC_TRANSA, &turn[p->b_turned], sizeof *turn},
+        {CUBLASLT_MATMUL_DESC_TRANSB, &turn[p->a_turned], sizeof *turn},
+        {CUBLASLT_MATMUL_DESC_EPILOGUE, &ends[p->gelu][p->bias != NULL], sizeof **ends},
+        {CUBLASLT_MATMUL_DESC_BIAS_POINTER, &p->bias, sizeof p->bias},
+    };
+    cublasStatus_t status = blas.cublasLtMatmulDescCreate(&e->product, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    for (size_t i = 0; status == 0 && i < sizeof settings / sizeof *settings; i++)
+        status = blas.cublasLtMatmulDescSetAttribute(e->product, settings[i].name, settings[i].value,
+                                                     settings[i].bytes);
+    if (status == 0)
+        status = blas.cublasLtMatrixLayoutCreate(&e->matrix[FIRST], t, p->b_turned ? k : n,
+                                                 p->b_turned ? n : k, p->ldb);
+    if (status == 0)
+        status = blas.cublasLtMatrixLayoutCreate(&e->matrix[SECOND], t, p->a_turned ? m : k,
+                                                 p->a_turned ? k : m, p->lda);
+    return status ? status : blas.cublasLtMatrixLayoutCreate(&e->matrix[RESULT], ty, n, m, p->ldy);
+}
+
+/* It takes memory for well aligned: what it reads and writes by 16 bytes is at a multiple of that. */
+static bool is_aligned(const wk_product *p)
+{
+    return ((size_t)p->a | (size_t)p->b | (size_t)p->y | (size_t)p->bias | (size_t)p->z) % 16 == 0;
+}
+
+/* What it does not take goes another way. */
+static wk_status product_to_end(wk_gpu *g, void *opened, const wk_product *p)
+{
+    const blas_handle *h = opened;
+    const float one = 1, zero = 0;
+    ended e = {0};
+    bool takes = has_ends && p->batch == 1 && is_aligned(p);
+    cublasStatus_t status = takes ? describe(p, &e) : CUBLAS_STATUS_NOT_SUPPORTED;
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status =
+            blas.cublasLtMatmul((cublasLtHandle_t)h->cublas, e.product, &one, p->b, e.matrix[FIRST], p->a,
+                                e.matrix[SECOND], p->z ? &one : &zero, p->z ? p->z : p->y, e.matrix[RESULT],
+                                p->y, e.matrix[RESULT], NULL, h->workspace, WORKSPACE, h->stream);
+    drop(&e);
+    return status == CUBLAS_STATUS_SUCCESS ? WK_OK
+                                           : wk_fail(WK_ERR_UNSUPPORTED, "%s: cuBLASLt: %s", g->base.name,
+                                                     blas.cublasGetStatusString(status));
+}
+
+const wk_blas wk_cublas = {load, missing, open_handle, attach, product, product_to_end};
 
 const wk_impl wk_cuda_impls_matmul[] = {
     {"matmul", "cublas", wk_blas_run_matmul, wk_blas_refuse, &wk_cublas},

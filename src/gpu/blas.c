@@ -57,7 +57,7 @@ static wk_status product_of(const wk_call *c, const wk_product *p)
         s->blas_on = status == WK_OK ? s->handle : NULL;
     }
     if (status == WK_OK)
-        status = blas->product(g, s->blas, p);
+        status = (p->ends ? blas->product_to_end : blas->product)(g, s->blas, p);
     pthread_mutex_unlock(&s->blas_lock);
     return status;
 }
@@ -113,10 +113,11 @@ static wk_status run_batch(const wk_call *c, wk_product p, const wk_tensor *a, c
     return WK_OK;
 }
 
-/* Views a, b and packed y of one batch. adds: to what y holds. */
-static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor y, bool adds)
+/* Views a, b and packed y of one batch. p: what is added, and how it ends. */
+static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor y, wk_product p)
 {
-    wk_product p = {.dtype = a.dtype, .out = y.dtype, .adds = adds};
+    p.dtype = a.dtype;
+    p.out = y.dtype;
     if (wk_count(&y) == 0)
         return WK_OK;
     join_batch(&a, &b, &y);
@@ -128,7 +129,7 @@ static wk_status multiply(const wk_call *c, wk_tensor a, wk_tensor b, wk_tensor 
     p.b = wk_ptr(&b);
     p.y = wk_ptr(&y);
     if (p.k == 0)
-        return adds ? WK_OK : wk_gpu_zero(c, p.y, (size_t)wk_count(&y) * wk_bytes(y.dtype));
+        return p.adds ? WK_OK : wk_gpu_zero(c, p.y, (size_t)wk_count(&y) * wk_bytes(y.dtype));
     blas_matrix(&a, &p.a_turned, &p.lda);
     blas_matrix(&b, &p.b_turned, &p.ldb);
     return run_batch(c, p, &a, &b, &y);
@@ -147,7 +148,7 @@ static const wk_tensor *usable(const wk_tensor *t)
 }
 
 static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_tensor *b, wk_tensor *y,
-                               bool adds)
+                               const wk_product *how)
 {
     wk_matmul_shape s;
     a = usable(a);
@@ -155,15 +156,20 @@ static wk_status multiply_into(const wk_call *c, const wk_tensor *a, const wk_te
     if (!b)
         return wk_error_status();
     WK_TRY(wk_matmul_shapes(c, a, b, &s));
-    return multiply(c, s.a, s.b, wk_matmul_result(y, &s, s.m, s.n), adds);
+    return multiply(c, s.a, s.b, wk_matmul_result(y, &s, s.m, s.n), *how);
 }
 
-wk_status wk_blas_run_matmul(wk_call *c) { return multiply_into(c, c->in[0], c->in[1], c->out[0], false); }
+static const wk_product plain_product, adding_product = {.adds = true};
+
+wk_status wk_blas_run_matmul(wk_call *c)
+{
+    return multiply_into(c, c->in[0], c->in[1], c->out[0], &plain_product);
+}
 
 /* ---- linear: the product, with bias, activation and what is added ---- */
 
-/* y = x . weight^T, or y += that. */
-static wk_status multiply_linear(const wk_call *c, wk_tensor *y, bool adds)
+/* y = x . weight^T, y += that, or with an end. */
+static wk_status multiply_linear(const wk_call *c, wk_tensor *y, const wk_product *how)
 {
     wk_tensor turned = wk_flipped(c->in[1]);
     const wk_tensor *weight = &turned;
@@ -179,7 +185,7 @@ static wk_status multiply_linear(const wk_call *c, wk_tensor *y, bool adds)
         turned.strides[0] = 1;
         turned.strides[1] = packed->shape[1];
     }
-    return multiply_into(c, c->in[0], weight, y, adds);
+    return multiply_into(c, c->in[0], weight, y, how);
 }
 
 /* Before the product: y is the bias in every row, or z. */
@@ -191,6 +197,25 @@ static wk_status begin_with(const wk_call *c, const wk_tensor *bias, const wk_te
     return wk_gpu_copy(c, &rows, y);
 }
 
+/* All of it in the product itself; WK_ERR_UNSUPPORTED where the library has no such. What is rounded may be cut off at 0
+ * after it. */
+static wk_status multiply_to_end(const wk_call *c, const wk_tensor *bias, const wk_tensor *z, wk_act act,
+                                 wk_tensor *y)
+{
+    const wk_blas *blas = c->impl->data;
+    wk_product p = {.ends = true, .gelu = act.kind == WK_ACT_GELU};
+    if (!blas->product_to_end || act.kind > WK_ACT_GELU || c->in[1]->shape[1] == 0)
+        return WK_ERR_UNSUPPORTED;
+    bias = bias ? wk_tensor_packed(bias) : NULL;
+    z = z ? wk_tensor_packed(z) : NULL;
+    if (wk_pending())
+        return wk_error_status();
+    p.bias = bias ? wk_ptr(bias) : NULL;
+    p.z = z ? wk_ptr(z) : NULL;
+    WK_TRY(multiply_linear(c, y, &p));
+    return act.kind == WK_ACT_RELU ? wk_gpu_bias_act(c, y, NULL, NULL, -1, act, y) : WK_OK;
+}
+
 /* Elements of 16 bits are rounded once. What is only added can lie there before the product; an activation needs the
  * sum as it was, in f32. */
 static wk_status run_linear(wk_call *c, const wk_tensor *z, wk_act act)
@@ -199,15 +224,21 @@ static wk_status run_linear(wk_call *c, const wk_tensor *z, wk_act act)
     const wk_tensor *bias = c->in[2];
     bool narrow = wk_bytes(y->dtype) == 2, plain = act.kind == WK_ACT_NONE;
     if (plain && !bias && !z)
-        return multiply_linear(c, y, false);
+        return multiply_linear(c, y, &plain_product);
+    if (narrow) {
+        wk_status status = multiply_to_end(c, bias, z, act, y);
+        if (status != WK_ERR_UNSUPPORTED)
+            return status;
+        wk_error_clear();
+    }
     if (narrow && plain && !(bias && z)) {
         WK_TRY(begin_with(c, bias, z, y));
-        return multiply_linear(c, y, true);
+        return multiply_linear(c, y, &adding_product);
     }
     wk_tensor *sums = narrow ? wk_tensor_new(c->device, WK_F32, y->rank, y->shape) : y;
     if (!sums)
         return wk_error_status();
-    WK_TRY(multiply_linear(c, sums, false));
+    WK_TRY(multiply_linear(c, sums, &plain_product));
     return wk_gpu_bias_act(c, sums, bias, z, -1, act, y);
 }
 

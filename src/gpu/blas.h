@@ -14,6 +14,9 @@ typedef struct {
     bool a_turned, b_turned;
     i64 lda, ldb, ldy;                /* between rows, or columns of a transposed one */
     i64 a_stride, b_stride, y_stride; /* between products; 0: the same one */
+    /* Of product_to_end: + bias, for each column; + z, which lies like y; gelu. */
+    bool ends, gelu;
+    const void *bias, *z; /* or NULL */
 } wk_product;
 
 typedef struct {
@@ -26,6 +29,8 @@ typedef struct {
     wk_status (*attach)(wk_gpu *g, void *handle, void *stream);
     /* WK_ERR_UNSUPPORTED when the library has no kernel for it. */
     wk_status (*product)(wk_gpu *g, void *handle, const wk_product *p);
+    /* The same with an end, which sees the sum before it is rounded; NULL: it has no such. */
+    wk_status (*product_to_end)(wk_gpu *g, void *handle, const wk_product *p);
 } wk_blas;
 
 extern const wk_blas wk_rocblas, wk_cublas;

@@ -149,7 +149,7 @@ static wk_status product(wk_gpu *g, void *handle, const wk_product *p)
     return status == rocblas_status_success ? WK_OK : fail(g, "gemm", status);
 }
 
-const wk_blas wk_rocblas = {load, missing, open_handle, attach, product};
+const wk_blas wk_rocblas = {load, missing, open_handle, attach, product, NULL};
 
 const wk_impl wk_rocm_impls_matmul[] = {
     {"matmul", "rocblas", wk_blas_run_matmul, wk_blas_refuse, &wk_rocblas},
