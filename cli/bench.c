@@ -103,7 +103,7 @@ static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
     one_call one = {s, k};
     if (b->tune && !b->impl) {
-        wk_tune(WK_TUNE(.again = 1, .seconds = 3));
+        wk_tune(WK_TUNE(.again = 1, .seconds = 5));
         run_once(b, s, k);
         wk_tune(NULL);
     }

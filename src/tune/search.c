@@ -1,6 +1,7 @@
 /* search.c: wk_tune: times the implementations that take a call, and the ways each of them has, on the call's own
  * arguments. */
 #include "search.h"
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include "choices.h"
@@ -9,6 +10,9 @@
 #include "wick/stream.h"
 
 enum { CANDIDATES = 32, BATCHES = 3, MOST_RUNS = 64 };
+
+/* How much longer than the fastest a single run may take and still be measured: the first ones vary. */
+static const double FINALIST = 1.5;
 
 typedef struct {
     const wk_impl *impl;
@@ -116,23 +120,27 @@ static double time_runs(search *s, int runs)
     return ms;
 }
 
-/* The first run may compile; the second says how many make a batch, and whether it is worth one. */
-static double measure(search *s, const candidate *k, double seconds, double best_us)
+/* The first run may compile; the second says how long one takes. Microseconds; 0 when it fails. */
+static double try_once(search *s, const candidate *k)
 {
     s->call.impl = k->impl;
     s->call.variant = k->variant;
-    if (time_runs(s, 1) < 0)
-        return 0;
-    double one = time_runs(s, 1), best = one;
-    if (best_us > 0 && one * 1e3 > 1.5 * best_us)
-        return one * 1e3;
-    double runs = one > 0 ? seconds * 1e3 / BATCHES / one : 1;
+    double ms = time_runs(s, 1) < 0 ? 0 : time_runs(s, 1);
+    return ms > 0 ? ms * 1e3 : 0;
+}
+
+/* The best of several batches that take about so many seconds together. */
+static double measure(search *s, const candidate *k, double seconds)
+{
+    s->call.impl = k->impl;
+    s->call.variant = k->variant;
+    double runs = seconds * 1e6 / BATCHES / k->us, best = k->us;
     int batch = runs < 1 ? 1 : runs > MOST_RUNS ? MOST_RUNS : (int)runs;
-    for (int i = 0; i < BATCHES && one >= 0 && now() < s->end; i++) {
-        double ms = time_runs(s, batch) / batch;
-        best = ms >= 0 && ms < best ? ms : best;
+    for (int i = 0; i < BATCHES && now() < s->end; i++) {
+        double us = time_runs(s, batch) * 1e3 / batch;
+        best = us > 0 && us < best ? us : best;
     }
-    return best > 0 ? best * 1e3 : 0;
+    return best;
 }
 
 /* A later one has to be clearly faster than the one that would be taken anyway. */
@@ -146,18 +154,35 @@ static const candidate *fastest(const search *s)
     return best;
 }
 
+/* All candidates get a try before any gets more, so that what an early one takes to compile or to measure is not lost to
+ * those behind it; then those that may be the fastest share the time that is left. */
+static void time_candidates(search *s)
+{
+    double within = INFINITY;
+    int finalists = 0;
+    for (int i = 0; i < s->n && (i < s->impls || now() < s->end); i++) {
+        s->all[i].us = try_once(s, &s->all[i]);
+        if (s->all[i].us > 0)
+            within = fmin(within, FINALIST * s->all[i].us);
+    }
+    for (int i = 0; i < s->n; i++)
+        finalists += s->all[i].us > 0 && s->all[i].us <= within;
+    for (int i = 0; i < s->n; i++) {
+        double left = s->end - now();
+        if (s->all[i].us > 0 && s->all[i].us <= within && left > 0)
+            s->all[i].us = measure(s, &s->all[i], left / finalists--);
+        wk_say("tune: %s: %s %llu: %.1f us", s->call.op->name, s->all[i].impl->name,
+               (unsigned long long)s->all[i].variant, s->all[i].us);
+    }
+}
+
 static void run_search(search *s)
 {
     const wk_call *c = &s->call;
     list_candidates(s);
-    double share = wanted.seconds / (s->n ? s->n : 1);
     s->end = now() + wanted.seconds;
-    for (int i = 0; i < s->n && s->n > 1 && (i < s->impls || now() < s->end); i++) {
-        const candidate *best = fastest(s);
-        s->all[i].us = measure(s, &s->all[i], share, best ? best->us : 0);
-        wk_say("tune: %s: %s %llu: %.1f us", c->op->name, s->all[i].impl->name,
-               (unsigned long long)s->all[i].variant, s->all[i].us);
-    }
+    if (s->n > 1)
+        time_candidates(s);
     const candidate *best = s->n > 1 ? fastest(s) : NULL;
     if (!best)
         return;
