@@ -156,8 +156,8 @@ const char *wk_cudnn_refuse_sdpa_backward(const wk_call *c)
         return "cuDNN before 9.16 takes keys by 128";
     if (wk_matmul_precision() != WK_PRECISION_FAST)
         return "cuDNN rounds weights and the scores' gradients to bf16 (wk_set_matmul_precision)";
-    if (wk_deterministic() && c->in[0]->shape[3] == 64 && wk_gpu_sdpa_backward_is_joint(c))
-        return "in a fixed order wick's own kernel is faster for heads of 64";
+    if (wk_deterministic() && wk_gpu_sdpa_backward_is_joint(c))
+        return "in a fixed order wick's own kernel is faster";
     if (heads_at_once(c) < 1)
         return "cuDNN would keep too many scores, or add in no fixed order (wk_set_deterministic)";
     return wk_cudnn_attention_small(c);
