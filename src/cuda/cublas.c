@@ -29,13 +29,10 @@ static bool loaded, has_ends;
 
 static void load_all(void)
 {
-    static const wk_symbol symbols[] =
-        {
 #define X(result, name, arguments) {#name, (void **)&blas.name},
-            WK_CUBLAS_CALLS(X)},
-                           ends[] = {WK_CUBLAS_LT_CALLS(X)
+    static const wk_symbol symbols[] = {WK_CUBLAS_CALLS(X)};
+    static const wk_symbol ends[] = {WK_CUBLAS_LT_CALLS(X)};
 #undef X
-                           };
     wk_library *l = &wk_lib_cublas;
     int version[3] = {0};
     if (!wk_library_load(l) || !wk_library_symbols(l, symbols, sizeof symbols / sizeof *symbols))
