@@ -4,16 +4,16 @@
 #define BEGINS_ITSELF
 #include "attention_matrix.h"
 
-/* 32 columns of 16 rows as the operands of two products: the same order for queries and keys. left: columns that the
- * lane's row has from its part on; left8: those of the row eight further, where a lane has two. */
-template <class T> DEVICE void row_operands(const T *row, i64 eight_rows, int left, int left8, fragment<T> *f)
+/* 32 columns of 16 rows, from c on, as the operands of two products: the same order for queries and keys. row: where the lane's
+ * part begins; left: columns that its row has from there on; left8: those of the row eight further, where a lane has two. */
+template <class T> DEVICE void row_operands(const T *row, int c, i64 eight_rows, int left, int left8, fragment<T> *f)
 {
 #if defined(WK_NVIDIA)
     pack<u32, 4> x = {}, y = {};
-    if (left > 0)
-        x = load_once<4>((const u32 *)row);
-    if (left8 > 0)
-        y = load_once<4>((const u32 *)(row + eight_rows));
+    if (left > c)
+        x = load_once<4>((const u32 *)(row + c));
+    if (left8 > c)
+        y = load_once<4>((const u32 *)(row + c + eight_rows));
     UNROLL
     for (int i = 0; i < 4; i++) {
         f[i / 2].w[i % 2 * 2] = x.v[i];
@@ -24,8 +24,8 @@ template <class T> DEVICE void row_operands(const T *row, i64 eight_rows, int le
     UNROLL
     for (int i = 0; i < 2; i += 4 / EACH) {
         pack<u32, 4> x = {};
-        if (left > i * 16)
-            x = load_once<4>((const u32 *)(row + i * 16));
+        if (left > c + i * 16)
+            x = load_once<4>((const u32 *)(row + c + i * 16));
         UNROLL
         for (int j = 0; j < 4; j++)
             f[i + j / EACH].w[j % EACH] = x.v[j];
@@ -45,12 +45,14 @@ DEVICE int part_col() { return lane_id() / 16 * 8; }
  * COLS. */
 #ifdef WK_NVIDIA
 enum { MIX_COLS = 64, MIX_KEYS = 4 };
-DEVICE int mix_key(int i) { return lane_id() % 4 * 2 + i % 2 + i / 2 * 8; }
+DEVICE int mix_key() { return lane_id() % 4 * 2; } /* the lane's first */
+DEVICE int mix_step(int i) { return i % 2 + i / 2 * 8; }
 DEVICE int mix_col() { return lane_id() / 4 * 8; }
 DEVICE int mixed_col(int j, int other) { return other % 8 * 8 + j * 2 + other / 8; } /* of product j */
 #else
 enum { MIX_COLS = 128, MIX_KEYS = MMA_WORDS * 2 };
-DEVICE int mix_key(int i) { return lane_id() / 16 * MIX_KEYS + i; }
+DEVICE int mix_key() { return lane_id() / 16 * MIX_KEYS; }
+DEVICE int mix_step(int i) { return i; }
 DEVICE int mix_col() { return lane_id() % 16 * 8; }
 DEVICE int mixed_col(int j, int other) { return other * 8 + j; }
 #endif
@@ -89,8 +91,8 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         unit = PLAIN ? (f32)a.scale * LOG2E : 1;
         UNROLL
         for (int c = 0; c < D; c += 32)
-            row_operands<T>(row + c + part_col(), row8 - row, row ? a.d - c - part_col() : 0,
-                            row8 ? a.d - c - part_col() : 0, &q[c / 16]);
+            row_operands<T>(row + part_col(), c, row8 - row, row ? a.d - part_col() : 0, row8 ? a.d - part_col() : 0,
+                            &q[c / 16]);
         UNROLL
         for (int k = 0; k < SLOTS; k++) {
             query one = query_of(a, u, own_row(k));
@@ -184,13 +186,13 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         if (left >= 16 && a.d == D) { /* nothing to ask: they go at once, and not behind what comes next here */
             UNROLL
             for (int c = 0; c < D; c += 32)
-                row_operands<T>(k + c, 8 * a.k.s, 32, 32, &keys[c / 16]);
+                row_operands<T>(k, c, 8 * a.k.s, D, D, &keys[c / 16]);
             return;
         }
         UNROLL
         for (int c = 0; c < D; c += 32)
-            row_operands<T>(k + c, 8 * a.k.s, part_row() < left ? a.d - c - part_col() : 0,
-                            part_row() + 8 < left ? a.d - c - part_col() : 0, &keys[c / 16]);
+            row_operands<T>(k, c, 8 * a.k.s, part_row() < left ? a.d - part_col() : 0,
+                            part_row() + 8 < left ? a.d - part_col() : 0, &keys[c / 16]);
     }
     MEMBER void load_values(const attn_args &a, const T *v, int left)
     {
@@ -199,7 +201,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
             for (int b = 0; b < BLOCKS; b++)
                 UNROLL
                 for (int i = 0; i < MIX_KEYS; i++)
-                    values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+                    values[b][i] = load_once<4>((const u32 *)(v + mix_step(i) * a.v.s + b * MIX_COLS));
             return;
         }
         UNROLL
@@ -207,8 +209,8 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
             UNROLL
             for (int i = 0; i < MIX_KEYS; i++) {
                 values[b][i] = {};
-                if (mix_key(i) < left && b * MIX_COLS + mix_col() < a.dv)
-                    values[b][i] = load_once<4>((const u32 *)(v + (mix_key(i) - mix_key(0)) * a.v.s + b * MIX_COLS));
+                if (mix_step(i) < left - mix_key() && b * MIX_COLS < a.dv - mix_col())
+                    values[b][i] = load_once<4>((const u32 *)(v + mix_step(i) * a.v.s + b * MIX_COLS));
             }
     }
     MEMBER void dots(f32 *s) const
@@ -247,11 +249,20 @@ template <int D, int WAVES> struct decode_room {
     f32 top[WAVES][16], sum[WAVES][16], out[WAVES][16][D + 4];
 };
 
+/* x, hidden from AMD's compiler: or what a unit's end makes of it is made ahead of all units, and kept in dozens of registers. */
+DEVICE u32 hidden(u32 x)
+{
+#ifdef WK_AMD
+    asm volatile("" : "+v"(x));
+#endif
+    return x;
+}
+
 /* Row `row` of the result: a lane has EACH columns of it. sum: of the weights; top: the largest score, which they are relative to. */
 template <class T, int EACH>
 DEVICE void store_row(const attn_args &a, const unit &u, u32 row, const f32 *all, f32 sum, f32 top)
 {
-    u32 head = row / u.s, i = row - head * u.s, c = lane_id() * EACH;
+    u32 head = row / u.s, i = row - head * u.s, c = hidden(lane_id()) * EACH;
     T *y = (T *)a.y + u.batch * a.y_b + (i64)(head + u.head * a.group) * a.y_h + i * a.y_s;
     UNROLL
     for (int e = 0; e < EACH; e++)
@@ -267,7 +278,7 @@ DEVICE void decode_store(const attn_args &a, const unit &u, const decode_room<D,
 {
     const int EACH = D / WAVE;
     for (u32 row = wave_id(); row < u.rows; row += WAVES) {
-        u32 c = lane_id() * EACH;
+        u32 c = hidden(lane_id()) * EACH;
         f32 top = -infinity<f32>(), sum = 0;
         pack<f32, EACH> all = {};
         UNROLL
@@ -349,7 +360,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     int tiles = hi > lo ? (hi - lo + STEP - 1) / STEP : 0, tile = (int)((u64)block_id() * tiles / (u32)a.units);
     int first = lo + w * 16, key0 = first + tile * STEP;
     const T *k0 = ks.base + (i64)(first + part_row()) * ks.s + part_col(), *k = k0 + (i64)tile * STEP * ks.s;
-    const T *v0 = vs.base + (i64)(first + mix_key(0)) * vs.s + mix_col(), *v = v0 + (i64)tile * STEP * vs.s;
+    const T *v0 = vs.base + (i64)(first + mix_key()) * vs.s + mix_col(), *v = v0 + (i64)tile * STEP * vs.s;
     wave.load_keys(a, k, hi - key0);
     wave.load_mask(a, key0);
     wave.load_values(a, v, hi - key0);
@@ -376,11 +387,12 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
             room.sum[w][own_row(k)] = sum;
         }
     }
+    int zero = (int)hidden(0);
     UNROLL
     for (int c = 0; c < wave.BLOCKS * MIXES; c++)
         UNROLL
         for (int i = 0; i < MMA_VALUES; i++) {
-            int col = c / MIXES * MIX_COLS + mixed_col(c % MIXES, other_at(i));
+            int col = c / MIXES * MIX_COLS + mixed_col(c % MIXES, other_at(i) + zero);
             if (col < D && own_slot(i) < wave.SLOTS)
                 room.out[w][own_row(own_slot(i))][col] = wave.out[c][i];
         }
