@@ -156,12 +156,17 @@ static inline wk_lanes wk_lanes_gelu(wk_lanes x)
 
 #if defined(__AVX512F__) && defined(__AVX512BW__)
 
-static inline wk_lanes wk_lanes_exp_f32(wk_lanes x)
+/* For -104 and more, NaN, and infinity: what remains of that is NaN, which this instruction scales by 2^infinity to infinity. */
+static inline wk_lanes wk_lanes_exp_above(wk_lanes x)
 {
-    x = _mm512_max_ps(_mm512_set1_ps(-104), _mm512_min_ps(_mm512_set1_ps(89), x)); /* NaN passes */
-    wk_lanes n = _mm512_roundscale_ps(x * 0x1.715476p0f, _MM_FROUND_TO_NEAREST_INT);
+    wk_lanes n = (x * 0x1.715476p0f + WK_ROUND_F32) - WK_ROUND_F32;
     wk_lanes r = (x - n * WK_LN2_HI) - n * WK_LN2_LO;
     return _mm512_scalef_ps(WK_EXP_POLY(r), n);
+}
+
+static inline wk_lanes wk_lanes_exp_f32(wk_lanes x)
+{
+    return wk_lanes_exp_above(wk_lanes_at_least(_mm512_min_ps(_mm512_set1_ps(89), x), -104)); /* NaN passes */
 }
 
 static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return x / (1.0f + wk_lanes_exp_f32(-x)); }

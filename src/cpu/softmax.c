@@ -21,11 +21,30 @@ enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float) };
 #include "real_f32.h"
 #include "line.inc.h"
 
-/* line_exp, which asks for the line that follows as it goes. */
+/* line_top, whose four maxima become one before their lanes do, and line_exp, which asks for the line that follows as it
+ * goes. */
 #if defined(__AVX512F__) && defined(__AVX512BW__)
+static float top_of_f32(const float *x, int64_t n)
+{
+    const wk_lanes least = _mm512_set1_ps(-INFINITY);
+    wk_lanes a = least, b = least, c = least, d = least; /* a NaN leaves them as they are */
+    int64_t i = 0;
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {
+        a = _mm512_max_ps(_mm512_loadu_ps(x + i), a);
+        b = _mm512_max_ps(_mm512_loadu_ps(x + i + LANES), b);
+        c = _mm512_max_ps(_mm512_loadu_ps(x + i + 2 * LANES), c);
+        d = _mm512_max_ps(_mm512_loadu_ps(x + i + 3 * LANES), d);
+    }
+    for (; i < n; i += LANES) {
+        __mmask16 some = n - i < LANES ? (__mmask16)((1 << (n - i)) - 1) : 0xFFFF;
+        a = _mm512_max_ps(_mm512_mask_loadu_ps(least, some, x + i), a);
+    }
+    return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d)));
+}
+
 static inline wk_lanes exp_some(const float *x, float *y, __mmask16 some, float c)
 {
-    wk_lanes e = wk_lanes_exp_f32(_mm512_maskz_loadu_ps(some, x) - c);
+    wk_lanes e = wk_lanes_exp_above(wk_lanes_at_least(_mm512_maskz_loadu_ps(some, x) - c, -104));
     _mm512_mask_storeu_ps(y, some, e);
     return _mm512_maskz_mov_ps(some, e);
 }
@@ -49,12 +68,14 @@ static float exp_line_f32(const float *x, float *y, int64_t n, float c)
     return (float)total;
 }
 #else
+#define top_of_f32 line_top_f32
 #define exp_line_f32 line_exp_f32
 #endif
 
 #include "softmax.inc.h"
 #include "real_f64.h"
 #include "line.inc.h"
+#define top_of_f64 line_top_f64
 #define exp_line_f64 line_exp_f64
 #include "softmax.inc.h"
 
