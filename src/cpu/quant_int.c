@@ -59,16 +59,16 @@ VNNI_INLINE sums add_products(sums s, __m512i bytes, const quant_x *x, int64_t g
     return s;
 }
 
-/* For products with less than 8 bits: the sum fits in 32. */
-VNNI_INLINE __m512i sum_of(sums s)
+/* The sum over all digits, of products with less than 8 bits: it fits in 32, so that what higher digits give goes into the
+ * products of lower ones. */
+VNNI_INLINE __m512i products_of(__m512i first, __m512i last, const quant_x *x, int64_t group)
 {
-    __m512i high = _mm512_add_epi32(s.digit[1], _mm512_slli_epi32(s.digit[2], 8));
-    return _mm512_add_epi32(s.digit[0], _mm512_slli_epi32(high, 8));
-}
-
-VNNI_INLINE sums no_sums(void)
-{
-    return (sums){{_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()}};
+    __m512i s = _mm512_setzero_si512();
+    for (int d = DIGITS - 1; d >= 0; d--) {
+        s = _mm512_dpbusd_epi32(_mm512_slli_epi32(s, 8), first, digits_at(x, group, 0, d));
+        s = _mm512_dpbusd_epi32(s, last, digits_at(x, group, 1, d));
+    }
+    return s;
 }
 
 /* 32 values as integers; false when they have no scale. */
@@ -107,11 +107,12 @@ VNNI_INLINE void put_start(int format, const quant_x *x, int64_t group, int32_t 
 {
     const int added = format == WK_Q4_0 ? 8 : format == WK_Q8_0 ? 128 : 32;
     __m512i bytes = _mm512_set1_epi8((char)added), zero = _mm512_setzero_si512();
-    sums s = add_products(add_products(no_sums(), bytes, x, group, 0), bytes, x, group, 1);
+    sums s = {{zero, zero, zero}};
+    s = add_products(add_products(s, bytes, x, group, 0), bytes, x, group, 1);
     for (int d = 0; d < DIGITS && format == WK_Q8_0; d++)
         _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, s.digit[d]));
     if (format == WK_Q4_0 || format == WK_Q6_K)
-        _mm512_store_si512(start, _mm512_sub_epi32(zero, sum_of(s)));
+        _mm512_store_si512(start, _mm512_sub_epi32(zero, products_of(bytes, bytes, x, group)));
 }
 
 size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups)
@@ -198,11 +199,9 @@ VNNI_INLINE __m128i halves_of(const uint8_t *p, int bytes)
 VNNI_INLINE __m512 group_q4_0(const uint8_t *p, const quant_x *x, int64_t g, __m512 scales, __m512 sum)
 {
     __m512i bytes = four_blocks(p + 2, 18);
-    sums s = no_sums();
-    s.digit[0] = start_at(WK_Q4_0, x, g, 0);
-    s = add_products(s, low_bits(bytes), x, g, 0);
-    s = add_products(s, low_bits(_mm512_srli_epi16(bytes, 4)), x, g, 1);
-    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(s)), scales, sum);
+    __m512i s = products_of(low_bits(bytes), low_bits(_mm512_srli_epi16(bytes, 4)), x, g);
+    s = _mm512_add_epi32(s, start_at(WK_Q4_0, x, g, 0));
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(s), scales, sum);
 }
 
 VNNI_INLINE __m512 pair_q4_0(const uint8_t *p, const quant_x *x, int64_t g, __m512 sum)
@@ -243,10 +242,10 @@ VNNI_INLINE total block_q4_k(const uint8_t *p, const quant_x *x, int64_t g, tota
     for (int odd = 0; odd < 2; odd++) {
         __m512i even_runs = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 4, 4, 4, 4, 6, 6, 6, 6);
         __m512i run = _mm512_add_epi32(even_runs, _mm512_set1_epi32(odd));
-        sums z = add_products(no_sums(), low_bits(odd ? _mm512_srli_epi16(first, 4) : first), x, g + odd, 0);
-        z = add_products(z, low_bits(odd ? _mm512_srli_epi16(last, 4) : last), x, g + odd, 1);
+        __m512i z = products_of(low_bits(odd ? _mm512_srli_epi16(first, 4) : first),
+                                low_bits(odd ? _mm512_srli_epi16(last, 4) : last), x, g + odd);
         __m512 scales = _mm512_permutexvar_ps(run, _mm512_castps256_ps512(s));
-        t.sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, t.sum);
+        t.sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(z), scales, t.sum);
     }
     return t;
 }
@@ -274,12 +273,10 @@ VNNI_INLINE __m512 block_q6_k(const uint8_t *p, const quant_x *x, int64_t g, __m
         __m512i a = six_bits(bytes, _mm512_sllv_epi64(high, left));
         __m512i b = six_bits(_mm512_srli_epi16(bytes, 4), _mm512_srlv_epi64(high, right));
         __m512i at = _mm512_setr_epi32(0, 0, 4, 4, 1, 1, 5, 5, 2, 2, 6, 6, 3, 3, 7, 7);
-        sums z = no_sums();
-        z.digit[0] = start_at(WK_Q6_K, x, g + half, 0);
-        z = add_products(z, _mm512_unpacklo_epi64(a, b), x, g + half, 0);
-        z = add_products(z, _mm512_unpackhi_epi64(a, b), x, g + half, 1);
+        __m512i z = products_of(_mm512_unpacklo_epi64(a, b), _mm512_unpackhi_epi64(a, b), x, g + half);
+        z = _mm512_add_epi32(z, start_at(WK_Q6_K, x, g + half, 0));
         __m512 scales = _mm512_permutexvar_ps(_mm512_add_epi32(at, _mm512_set1_epi32(8 * half)), s);
-        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum_of(z)), scales, sum);
+        sum = _mm512_fmadd_ps(_mm512_cvtepi32_ps(z), scales, sum);
     }
     return sum;
 }
