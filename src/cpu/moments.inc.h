@@ -38,7 +38,7 @@ static inline wk_moments FN(moments_around)(const ELEMENT *x, const ELEMENT *mor
         sum += v;
         squares += v * v;
     }
-    double off = (double)sum / (double)n;
+    double off = (double)sum * (1 / (double)n); /* a quotient that does not wait for the sum */
     return (wk_moments){(double)n, c + off, (double)squares - off * (double)sum};
 }
 

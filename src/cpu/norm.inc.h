@@ -14,7 +14,7 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
         return s;
     }
     wk_moments m = FN(moments)(x, more, n);
-    double scale = 1 / sqrt(m.m2 / (double)n + c->eps);
+    double scale = 1 / sqrt(m.m2 * (1 / (double)n) + c->eps);
     s.mean = (REAL)m.mean;
     s.scale = (REAL)scale;
     s.shift = (REAL)((s.mean - m.mean) * scale);
