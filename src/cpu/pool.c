@@ -7,7 +7,7 @@
 #include "bands.h"
 #include "block.h"
 
-enum { TASK_ELEMENTS = 1 << 14, POOL_SLACK = 16 };
+enum { TASK_ELEMENTS = 1 << 14, PIECE_ELEMENTS = 1 << 9, POOL_SLACK = 16 };
 
 typedef struct {
     wk_pool_shape s;
@@ -67,9 +67,15 @@ typedef void band_fn(pool_plan *p, int64_t begin, int64_t end, void *buf);
 
 static bool in_f64(const pool_plan *p) { return p->x->dtype == WK_F64; }
 
+/* Rows of results that are stored together: a few, so that the processor reads what the next ones need meanwhile. */
+static int64_t piece_rows(const pool_plan *p) { return PIECE_ELEMENTS / (p->s.w.out + 1) + 1; }
+
 static void pool_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
 {
-    in_f64(p) ? pool_band_f64(p, begin, end, buf) : pool_band_f32(p, begin, end, buf);
+    for (int64_t i = begin, rows = piece_rows(p); i < end; i += rows) {
+        int64_t stop = i + rows < end ? i + rows : end;
+        in_f64(p) ? pool_piece_f64(p, i, stop, buf) : pool_piece_f32(p, i, stop, buf);
+    }
 }
 
 static void max_band(pool_plan *p, int64_t begin, int64_t end, void *buf)
@@ -158,8 +164,9 @@ static wk_status run_forward(wk_call *c, bool max)
     p.quads = halves(h) && halves(w) && c->dtype == WK_F32;
     p.stream = is_large(p.x); /* what is read pushes the results out of the cache */
     int64_t cost = w->in * (h->kernel < h->in ? h->kernel : h->in);
-    return p.indices ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
-                     : run_bands(&p, pool_band, cost, pool_scratch(&p) + POOL_SLACK, w->out);
+    return p.indices
+               ? run_bands(&p, max_band, cost, w->in + w->out, w->out)
+               : run_bands(&p, pool_band, cost, pool_scratch(&p) + POOL_SLACK + piece_rows(&p) * w->out, 0);
 }
 
 static wk_status run_max_pool(wk_call *c) { return run_forward(c, true); }

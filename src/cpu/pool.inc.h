@@ -253,8 +253,8 @@ static void FN(triple_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL
     }
 }
 
-/* A band of rows of results; rows are counted through all planes. */
-static void FN(pool_band)(const pool_plan *p, int64_t begin, int64_t end, REAL *buf)
+/* A few rows of results; rows are counted through all planes. */
+static void FN(pool_piece)(const pool_plan *p, int64_t begin, int64_t end, REAL *buf)
 {
     const wk_pool_shape *s = &p->s;
     REAL *out = buf + pool_scratch(p);
