@@ -6,6 +6,7 @@
 #include "wick/ops.h"
 #include "bands.h"
 #include "block.h"
+#include "stream.h"
 
 enum { TASK_ELEMENTS = 1 << 14, PIECE_ELEMENTS = 1 << 9, POOL_SLACK = 16 };
 
@@ -35,11 +36,21 @@ static inline char *pool_plane(const pool_plan *p, const wk_tensor *t, int64_t i
  * does no harm. */
 static inline void pool_prefetch(const pool_plan *p, const char *plane, int64_t row)
 {
-    enum { AHEAD = 8192, MOST = 4096, LINE = 64 };
+    enum { AHEAD = 8192, MOST = 4096 };
     int64_t bytes = p->s.w.in * (int64_t)wk_bytes(p->x->dtype), n = bytes * p->s.h.stride;
     uintptr_t at = (uintptr_t)plane + (uintptr_t)(row * bytes + AHEAD);
-    for (int64_t i = 0; i < n && i < MOST; i += LINE)
+    for (int64_t i = 0; i < n && i < MOST; i += WK_LINE)
         __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+}
+
+/* The same for rows that go on where these end, two lines at a time: the processor has room for a few, and waits when it
+ * is asked for a row's at once. */
+static inline void pool_ahead(const void *p)
+{
+    enum { AHEAD = 4096 };
+    uintptr_t at = (uintptr_t)p + AHEAD;
+    __builtin_prefetch((const void *)at, 0, 3);
+    __builtin_prefetch((const void *)(at + WK_LINE), 0, 3);
 }
 
 /* Values that the steps of a row of results need: two rows of x, and some for each result. */

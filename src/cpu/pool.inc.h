@@ -10,6 +10,14 @@ static inline REAL FN(larger)(REAL a, REAL b)
     return b != b ? b : m;
 }
 
+/* The largest of three; NaN when any is. The maxima pass on a NaN of a, the sum those of the others. */
+static inline REAL FN(largest)(REAL a, REAL b, REAL c)
+{
+    REAL m = b > a ? b : a;
+    m = c > m ? c : m;
+    return __builtin_isunordered(b, c) ? b + c : m;
+}
+
 /* Row r of a plane as REAL: where it lies, or in buf. */
 static inline const REAL *FN(row_of)(wk_dtype dtype, const char *plane, int64_t r, int64_t n, REAL *buf)
 {
@@ -142,17 +150,28 @@ __attribute__((always_inline)) static inline void FN(quads)(const REAL *restrict
     }
 }
 
+/* A row of them, a fixed number at a time: whole vectors. */
+__attribute__((always_inline)) static inline void FN(quad_row)(const REAL *a, const REAL *b, REAL *y,
+                                                               int64_t n, bool max)
+{
+    for (int64_t o = 0; o < n; o += POOL_SLACK) {
+        pool_ahead(a + 2 * o);
+        pool_ahead(b + 2 * o);
+        if (o + POOL_SLACK <= n)
+            FN(quads)(a + 2 * o, b + 2 * o, y + o, POOL_SLACK, max, (REAL)0.25);
+        else
+            FN(quads)(a + 2 * o, b + 2 * o, y + o, n - o, max, (REAL)0.25);
+    }
+}
+
 /* Rows [begin, end) of results where all windows are such. */
 static void FN(quad_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL *out)
 {
     const wk_pool_shape *s = &p->s;
     int64_t plane = begin / s->h.out, oh = begin % s->h.out, n = s->w.in;
     for (int64_t i = begin; i < end; i++, out += s->w.out) {
-        const char *from = pool_plane(p, p->x, plane);
-        const REAL *a = (const REAL *)from + 2 * oh * n;
-        pool_prefetch(p, from, 2 * oh + 2);
-        p->max ? FN(quads)(a, a + n, out, s->w.out, true, 1)
-               : FN(quads)(a, a + n, out, s->w.out, false, (REAL)0.25);
+        const REAL *a = (const REAL *)pool_plane(p, p->x, plane) + 2 * oh * n;
+        p->max ? FN(quad_row)(a, a + n, out, s->w.out, true) : FN(quad_row)(a, a + n, out, s->w.out, false);
         if (++oh == s->h.out) {
             oh = 0;
             plane++;
@@ -173,13 +192,17 @@ static __attribute__((noinline)) void FN(pool_any_row)(const pool_plan *p, const
     FN(pool_row)(p, folded, wk_pool_counted(&s->h, oh, p->exclude_pad), y, spare);
 }
 
-/* POOL_SLACK windows of 3 by 3 at every second column: the maxima of their first and of their second columns. */
+/* POOL_SLACK windows of 3 by 3 at every second column: the maxima of their first and of their second columns.
+ * The three rows are one before even and odd columns are taken apart. */
 static inline void FN(start_triples)(const REAL *restrict a, const REAL *restrict b, const REAL *restrict c,
                                      REAL *restrict first, REAL *restrict second)
 {
+    REAL columns[2 * POOL_SLACK];
+    for (int i = 0; i < 2 * POOL_SLACK; i++)
+        columns[i] = FN(largest)(a[i], b[i], c[i]);
     for (int o = 0; o < POOL_SLACK; o++) {
-        first[o] = FN(larger)(FN(larger)(a[2 * o], b[2 * o]), c[2 * o]);
-        second[o] = FN(larger)(FN(larger)(a[2 * o + 1], b[2 * o + 1]), c[2 * o + 1]);
+        first[o] = columns[2 * o];
+        second[o] = columns[2 * o + 1];
     }
 }
 
@@ -187,7 +210,7 @@ static inline void FN(start_triples)(const REAL *restrict a, const REAL *restric
 static inline void FN(end_triples)(const REAL *restrict first, const REAL *restrict second, REAL *restrict y)
 {
     for (int o = 0; o < POOL_SLACK; o++)
-        y[o] = FN(larger)(FN(larger)(first[o], second[o]), first[o + 1]);
+        y[o] = FN(largest)(first[o], second[o], first[o + 1]);
 }
 
 /* start_triples for all windows that lie in the three rows from a on whole. The last POOL_SLACK overlap with those before, so
@@ -199,9 +222,11 @@ static void FN(start_triple_row)(const pool_plan *p, const REAL *a, REAL *first,
     const REAL *b = a + p->s.w.in, *c = b + p->s.w.in;
     for (int64_t o = 0; o < n; o += POOL_SLACK) {
         int64_t at = o + POOL_SLACK < n ? o : n - POOL_SLACK;
+        pool_ahead(b + 2 * o);
+        pool_ahead(c + 2 * o);
         FN(start_triples)(a + 2 * at, b + 2 * at, c + 2 * at, first + at, second + at);
     }
-    first[n] = FN(larger)(FN(larger)(a[2 * n], b[2 * n]), c[2 * n]);
+    first[n] = FN(largest)(a[2 * n], b[2 * n], c[2 * n]);
 }
 
 /* The row of results. Windows that are cut off go by themselves. */
@@ -229,7 +254,8 @@ static void FN(end_triple_row)(const pool_plan *p, const REAL *a, const REAL *fi
 static void FN(triple_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL *out, REAL *buf)
 {
     const wk_pool_shape *s = &p->s;
-    int64_t half = s->w.out + POOL_SLACK, plane = begin / s->h.out, oh = begin % s->h.out;
+    int64_t half = (s->w.out / POOL_SLACK + 2) * POOL_SLACK; /* whole lines */
+    int64_t plane = begin / s->h.out, oh = begin % s->h.out;
     const REAL *above = NULL; /* the three rows of the row of results that is yet to be ended */
     for (int64_t i = begin; i <= end; i++, out += s->w.out) {
         const char *from = pool_plane(p, p->x, plane);
@@ -237,10 +263,8 @@ static void FN(triple_rows)(const pool_plan *p, int64_t begin, int64_t end, REAL
         const REAL *a = (const REAL *)from + rows.begin * s->w.in;
         bool whole = i < end && rows.end - rows.begin == 3;
         REAL *now = buf + i % 2 * 2 * half, *before = buf + (i + 1) % 2 * 2 * half;
-        if (whole) {
-            pool_prefetch(p, from, rows.end);
+        if (whole)
             FN(start_triple_row)(p, a, now, now + half);
-        }
         if (above)
             FN(end_triple_row)(p, above, before, before + half, out - s->w.out);
         above = whole ? a : NULL;
