@@ -27,14 +27,14 @@ typedef struct {
     bool stream, direct_in, direct_out;
 } plan;
 
-/* Row `row` of the [b, ., .] rows; buf holds two rows in the compute type, for what is not that already. */
-static void run_row(const plan *p, int64_t row, char *buf)
+/* Row `row` of all, which is at `at` of the [b, ., .] rows; buf holds two rows in the compute type, for what is not that
+ * already. */
+static void run_row(const plan *p, int64_t row, const int64_t at[3], char *buf)
 {
     const wk_tensor *x = p->x;
     wk_dtype dtype = x->dtype;
     wk_compute compute = wk_dtypes[dtype].compute;
     int64_t bytes = (int64_t)wk_bytes(dtype), wide = (int64_t)wk_compute_bytes(compute);
-    int64_t at[3] = {row / x->shape[2] / x->shape[1], row / x->shape[2] % x->shape[1], row % x->shape[2]};
     int64_t angle = (at[0] * p->cos_b + at[p->t_dim] * p->r) * wide;
     const char *in = (const char *)wk_ptr(x) +
                      (at[0] * x->strides[0] + at[1] * x->strides[1] + at[2] * x->strides[2]) * bytes;
@@ -44,16 +44,23 @@ static void run_row(const plan *p, int64_t row, char *buf)
         in = buf;
     }
     p->turn(in, p->cos + angle, p->sin + angle, out, p->r, p->sign);
-    int64_t turned = 2 * p->r * wide;
-    memcpy(out + turned, in + turned, (size_t)(p->d * wide - turned));
+    int64_t turned = 2 * p->r * wide, rest = p->d * wide - turned;
+    if (rest > 0)
+        memcpy(out + turned, in + turned, (size_t)rest);
     if (out != to)
         WK_ISA(wk_block_store)(dtype, compute, out, to, p->d, p->stream);
 }
 
 static void run_rows(void *ctx, int64_t begin, int64_t end, void *buf)
 {
-    for (int64_t row = begin; row < end; row++)
-        run_row(ctx, row, buf);
+    const plan *p = ctx;
+    const int64_t *shape = p->x->shape;
+    int64_t at[3] = {begin / shape[2] / shape[1], begin / shape[2] % shape[1], begin % shape[2]};
+    for (int64_t row = begin; row < end; row++) { /* a row takes less time than these divisions */
+        run_row(p, row, at, buf);
+        for (int d = 2; ++at[d] == shape[d] && d > 0; d--)
+            at[d] = 0;
+    }
 }
 
 /* The first t rows of cos or sin, packed, in the compute type. */
