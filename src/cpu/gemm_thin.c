@@ -5,6 +5,7 @@
  * The cut may go through k. Each part then leaves its own sums, which are added up in order at the end. */
 #include "gemm_int.h"
 #include "core/pool.h"
+#include "stream.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -42,9 +43,14 @@ typedef uint16_t vh __attribute__((vector_size(WK_VEC_BYTES / 2)));
 
 ALWAYS_INLINE vf load_bf16(const uint16_t *p)
 {
+#if defined(__AVX512F__) /* in one instruction, where gcc takes the vector apart */
+    __m512i h = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p));
+    return (vf)_mm512_slli_epi32(h, 16);
+#else
     vh h;
     memcpy(&h, p, sizeof h);
     return (vf)(__builtin_convertvector(h, vu) << 16);
+#endif
 }
 
 ALWAYS_INLINE vf load_f16(const uint16_t *p)
