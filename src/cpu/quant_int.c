@@ -107,12 +107,14 @@ VNNI_INLINE void put_start(int format, const quant_x *x, int64_t group, int32_t 
 {
     const int added = format == WK_Q4_0 ? 8 : format == WK_Q8_0 ? 128 : 32;
     __m512i bytes = _mm512_set1_epi8((char)added), zero = _mm512_setzero_si512();
-    sums s = {{zero, zero, zero}};
-    s = add_products(add_products(s, bytes, x, group, 0), bytes, x, group, 1);
-    for (int d = 0; d < DIGITS && format == WK_Q8_0; d++)
-        _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, s.digit[d]));
     if (format == WK_Q4_0 || format == WK_Q6_K)
         _mm512_store_si512(start, _mm512_sub_epi32(zero, products_of(bytes, bytes, x, group)));
+    if (format != WK_Q8_0)
+        return;
+    sums s = {{zero, zero, zero}};
+    s = add_products(add_products(s, bytes, x, group, 0), bytes, x, group, 1);
+    for (int d = 0; d < DIGITS; d++)
+        _mm512_store_si512(start + 16 * d, _mm512_sub_epi32(zero, s.digit[d]));
 }
 
 size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups)

@@ -159,6 +159,7 @@ static const candidate *fastest(const search *s)
 static void time_candidates(search *s)
 {
     double within = INFINITY;
+    bool final[CANDIDATES];
     int finalists = 0;
     for (int i = 0; i < s->n && (i < s->impls || now() < s->end); i++) {
         s->all[i].us = try_once(s, &s->all[i]);
@@ -166,10 +167,10 @@ static void time_candidates(search *s)
             within = fmin(within, FINALIST * s->all[i].us);
     }
     for (int i = 0; i < s->n; i++)
-        finalists += s->all[i].us > 0 && s->all[i].us <= within;
+        finalists += final[i] = s->all[i].us > 0 && s->all[i].us <= within;
     for (int i = 0; i < s->n; i++) {
         double left = s->end - now();
-        if (s->all[i].us > 0 && s->all[i].us <= within && left > 0)
+        if (final[i] && left > 0)
             s->all[i].us = measure(s, &s->all[i], left / finalists--);
         wk_say("tune: %s: %s %llu: %.1f us", s->call.op->name, s->all[i].impl->name,
                (unsigned long long)s->all[i].variant, s->all[i].us);
@@ -183,7 +184,7 @@ static void run_search(search *s)
     s->end = now() + wanted.seconds;
     if (s->n > 1)
         time_candidates(s);
-    const candidate *best = s->n > 1 ? fastest(s) : NULL;
+    const candidate *best = fastest(s);
     if (!best)
         return;
     wk_choice choice = {.variant = best->variant};
