@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "ahead.h"
 #include "error.h"
 #include "generate.h"
 #include "progress.h"
@@ -59,6 +60,7 @@ typedef struct {
 
 typedef struct {
     const options *o;
+    wm_ahead *ahead; /* reads the files meanwhile */
     wm_generate_options how;
     long prompt_tokens, repeat;
     wm_llama *model;
@@ -305,6 +307,7 @@ static void clean(job *j)
     }
     wm_llama_free(j->model);
     wm_tokenizer_close(j->tokenizer);
+    wm_ahead_stop(j->ahead);
 }
 
 static int run_job(job *j, const char *folder)
@@ -352,7 +355,7 @@ int run_llama(int argc, char **argv)
     else if (!read_options(argv[0], &o, j))
         status = EXIT_USAGE;
     if (status == ARGS_GO && !o.size)
-        wm_weights_ask(argv[1]);
+        j->ahead = wm_ahead_start(argv[1]);
     if (status == ARGS_GO)
         status = run_begin(argv[0], &o.base);
     if (status == ARGS_GO)

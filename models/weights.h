@@ -34,9 +34,6 @@ typedef struct {
 
 typedef struct wm_weights wm_weights;
 
-/* Asks the disk for the beginning of what wm_weights_open, or a GGUF file's reader, will want: it works on that while the
- * caller starts a device. Says nothing of what is missing. */
-void wm_weights_ask(const char *path);
 /* Opens a safetensors file, or in a folder model.safetensors, the files of model.safetensors.index.json, or
  * model*.safetensors. progress may be NULL. NULL with an error that names the file. */
 wm_weights *wm_weights_open(const char *path, wk_device *device, const wm_progress *progress);
