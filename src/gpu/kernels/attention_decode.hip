@@ -72,6 +72,18 @@ template <class T> DEVICE fragment<T> mix_operand(const pack<u32, 4> *v, int j)
     return f;
 }
 
+/* x, hidden from AMD's compiler: or what a unit's end makes of it is made ahead of all units, and kept in dozens of registers. */
+template <class X> DEVICE X hidden(X x)
+{
+#ifdef WK_AMD
+    asm volatile("" : "+v"(x));
+#endif
+    return x;
+}
+/* A product's value that is not to be made later: behind the loads of the next tile, which would need registers of their own.
+ * CDNA's compiler does not do that, and has such values in other registers. */
+DEVICE f32 made_here(f32 x) { return WAVE == 32 ? hidden(x) : x; }
+
 /* One wave's rows, over 16 keys at a time. */
 template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     static const int SLOTS = ROWS <= 8 ? 1 : OWN_SLOTS; /* of rows that there are */
@@ -227,6 +239,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         UNROLL
         for (int i = 0; i < MMA_VALUES; i++)
             s[i] += more[i];
+        s[0] = made_here(s[0]);
     }
     MEMBER void add_values(const f32 *s)
     {
@@ -240,6 +253,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
                 UNROLL
                 for (int p = 0; p < PARTS; p++)
                     mma_own(weights[p], f, out[b * MIXES + j]);
+                out[b * MIXES + j][0] = made_here(out[b * MIXES + j][0]);
             }
     }
 };
@@ -248,15 +262,6 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
 template <int D, int WAVES> struct decode_room {
     f32 top[WAVES][16], sum[WAVES][16], out[WAVES][16][D + 4];
 };
-
-/* x, hidden from AMD's compiler: or what a unit's end makes of it is made ahead of all units, and kept in dozens of registers. */
-DEVICE u32 hidden(u32 x)
-{
-#ifdef WK_AMD
-    asm volatile("" : "+v"(x));
-#endif
-    return x;
-}
 
 /* Row `row` of the result: a lane has EACH columns of it. sum: of the weights; top: the largest score, which they are relative to. */
 template <class T, int EACH>
@@ -387,7 +392,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
             room.sum[w][own_row(k)] = sum;
         }
     }
-    int zero = (int)hidden(0);
+    int zero = hidden(0);
     UNROLL
     for (int c = 0; c < wave.BLOCKS * MIXES; c++)
         UNROLL
@@ -405,7 +410,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
 template <class T> DEVICE void fetch_keys(const attn_args &a)
 {
     unit u;
-    find_unit(a, block_id(), &u);
+    unit_of_batch(a, block_id(), 0, &u);
     int key = (int)(block_id_z() * a.split_keys + thread_id());
     if (a.split_keys > (int)block_size() || (int)thread_id() >= a.split_keys || key >= a.t)
         return; /* of many keys those that are read first are not the first */
@@ -413,7 +418,7 @@ template <class T> DEVICE void fetch_keys(const attn_args &a)
     fetch_ahead(keys_of<T>(a.v, u).row((u32)key), a.dv * sizeof(T));
 }
 
-/* Blocks: x over units of up to ROWS (8, 16) rows, z over splits of the keys; WAVES waves. Rows of k and v can be read 16 bytes at a time. PLAIN and
+/* Blocks: x over units of up to ROWS (8, 16) rows, no sequences; z over splits of the keys; WAVES waves. Rows of k and v can be read 16 bytes at a time. PLAIN and
  * PARTS as for attn_matrix. */
 template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void attn_decode(const attn_args &a)
 {
@@ -422,7 +427,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     wait_for_inputs();
     for (u32 id = block_id(); id < (u32)a.units; id += grid_blocks()) {
         unit u;
-        find_unit(a, id, &u);
+        unit_of_batch(a, id, 0, &u);
         decode_unit<T, D, ROWS, WAVES, PLAIN, PARTS>(a, u);
         if (a.counters && last_of(a.counters + id, (u32)a.splits))
             decode_join<T, D, WAVES>(a, u);

@@ -61,14 +61,9 @@ DEVICE bool find_sequence(const attn_args &a, i64 tile, unit *u)
     return first >= 0 && first < u->rows;
 }
 
-/* The unit and the owners of piece `id` of the grid; false when there is nothing to do. */
-DEVICE bool find_unit(const attn_args &a, u32 id, unit *u)
+/* Unit `which` where the batch is a dimension, and the owners of its block `block`. */
+DEVICE void unit_of_batch(const attn_args &a, u32 which, u32 block, unit *u)
 {
-    u32 block = id % (u32)a.blocks, which = id / (u32)a.blocks;
-    if (a.sequences.q) {
-        u->head = which;
-        return find_sequence(a, block, u);
-    }
     if (a.causal)
         block = (u32)a.blocks - 1 - block; /* those with the most keys first */
     u->batch = which / (u32)a.hk;
@@ -78,6 +73,17 @@ DEVICE bool find_unit(const attn_args &a, u32 id, unit *u)
     u->t = (u32)a.t;
     u->rows = u->s * (u32)a.group;
     u->first = block * a.owners;
+}
+
+/* The unit and the owners of piece `id` of the grid; false when there is nothing to do. */
+DEVICE bool find_unit(const attn_args &a, u32 id, unit *u)
+{
+    u32 block = id % (u32)a.blocks, which = id / (u32)a.blocks;
+    if (a.sequences.q) {
+        u->head = which;
+        return find_sequence(a, block, u);
+    }
+    unit_of_batch(a, which, block, u);
     return true;
 }
 
