@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/memory.h"
+#include "folder.h"
 #include "io/json.h"
 #include "test.h"
 #include "wick/dlpack.h"
@@ -12,7 +13,7 @@
 #define SHAPE(...) \
     (int64_t[]) { __VA_ARGS__ }
 
-static char folder[PATH_MAX];
+static const char *folder;
 
 /* A path in the test's folder; valid until the next but one call. */
 static const char *in_folder(const char *name)
@@ -548,12 +549,7 @@ static void test_memory(void)
 
 int main(void)
 {
-    const char *base = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/wick-io-XXXXXX", base ? base : "/tmp");
-    if (!mkdtemp(folder)) {
-        perror(folder);
-        return 1;
-    }
+    folder = test_folder("io");
     test_json_grammar();
     test_json_values();
     test_round_trip();

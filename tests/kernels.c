@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "check/check.h"
 #include "core/memory.h"
+#include "folder.h"
 #include "gpu/object.h"
 #include "gpu/pack.h"
 #include "gpu/plan.h"
@@ -185,12 +186,8 @@ static void test_objects(void)
 
 int main(void)
 {
-    char folder[] = "/tmp/wick-kernels-XXXXXX", command[64];
-    SAY(mkdtemp(folder) != NULL, "no temporary folder");
     test_objects();
-    test_packs(folder);
+    test_packs(test_folder("kernels"));
     test_plan();
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    SAY(system(command) == 0, "%s", command);
     return test_end();
 }

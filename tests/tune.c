@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/tensor.h"
+#include "folder.h"
 #include "gpu/plan.h"
 #include "test.h"
 #include "tune/choices.h"
@@ -255,10 +256,7 @@ static void test_search(wk_device *d)
 
 int main(int argc, char **argv)
 {
-    char folder[] = "/tmp/wick-tune-XXXXXX";
-    if (!mkdtemp(folder))
-        return 1;
-    setenv("WICK_CACHE", folder, 1);
+    setenv("WICK_CACHE", test_folder("tune"), 1);
     CHECK(wk_choices_path(path, sizeof path));
     if (argc > 1) {
         wk_device *d = wk_device_open(argv[1]);
@@ -272,7 +270,5 @@ int main(int argc, char **argv)
         test_file();
         test_options();
     }
-    unlink(path);
-    rmdir(folder);
     return test_end();
 }

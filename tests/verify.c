@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "core/op.h"
 #include "core/tensor.h"
+#include "folder.h"
 #include "test.h"
 #include "verify/deny.h"
 #include "wick/ops.h"
@@ -182,9 +183,7 @@ static void test_file(const char *cache)
 
 int main(void)
 {
-    char cache[] = "/tmp/wick_verify_XXXXXX";
-    if (!mkdtemp(cache))
-        return 1;
+    const char *cache = test_folder("verify");
     setenv("WICK_CACHE", cache, 1);
     setenv("WICK_VERIFY", "1", 1);
     write_list(cache);
