@@ -94,7 +94,7 @@ bool wk_join_rows(wk_tensor *t)
     memcpy(strides[0], t->strides, sizeof t->strides);
     memcpy(shape, t->shape, sizeof shape);
     int64_t rows = wk_shape_count(last, t->shape);
-    int left = wk_shape_coalesce(last, shape, 1, strides);
+    int left = rows ? wk_shape_coalesce(last, shape, 1, strides) : 0; /* without rows any stride is right */
     if (left > 1)
         return false;
     t->rank = 2;
@@ -254,7 +254,8 @@ SAMPLES(linear_errors, "x=T[4,5] ! weight", "x=T[4,5] weight=T[3,4] ! weight",
         "x=T[4,5] weight=T[3,5] bias=T[5] ! bias", "x=T[4,5] weight=T[3,5] act=cube ! act",
         "x=T[] weight=T[3,5] ! x");
 SAMPLES(linear_backward_samples, "x=T[4,5] weight=T[3,5] dy=T[4,3]", "x=T[2,3,5] weight=T[4,5] dy=T[2,3,4]",
-        "x=T[5] weight=T[3,5] dy=T[3]", "x=T[0,5] weight=T[3,5] dy=T[0,3]");
+        "x=T[5] weight=T[3,5] dy=T[3]", "x=T[0,5] weight=T[3,5] dy=T[0,3]",
+        "x=T[3,0,5] weight=T[2,5] dy=T[3,0,2]");
 SAMPLES(linear_backward_errors, "x=T[4,5] weight=T[3,5] ! dy", "x=T[4,5] weight=T[3,5] dy=T[4,5] ! dy");
 
 SAMPLES(norm_linear_samples, "x=T[4,5] residual=T[4,5] norm=T[5] weight=T[3,5] bias=T[3]",

@@ -27,4 +27,5 @@ def linear(i, p):
 
 
 gradient("linear", ["x", "weight", "bias"], cases=["x=T[4,5] weight=T[3,5] bias=T[3]",
-                                                   "x=T[2,3,5] weight=T[4,5] bias=T[4]"], drop=["bias"])
+                                                   "x=T[2,3,5] weight=T[4,5] bias=T[4]",
+                                                   "x=T[2,0,5] weight=T[4,5] bias=T[4]"], drop=["bias"])
