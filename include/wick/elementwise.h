@@ -43,7 +43,7 @@ WK_API wk_tensor *wk_relu6(const wk_tensor *x);
 WK_API wk_tensor *wk_leaky_relu(const wk_tensor *x, double slope); /* usually 0.01 */
 WK_API wk_tensor *wk_elu(const wk_tensor *x, double alpha);        /* usually 1 */
 
-/* All dtypes; -INFINITY or INFINITY leaves an end open. */
+/* All dtypes; -INFINITY or INFINITY leaves an end open. Where min is above max the result is max. */
 WK_API wk_tensor *wk_clamp(const wk_tensor *x, double min, double max);
 /* (alpha + beta * x) ^ gamma. Float. */
 WK_API wk_tensor *wk_power(const wk_tensor *x, double alpha, double beta, double gamma);

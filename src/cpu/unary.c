@@ -163,7 +163,7 @@ static wk_status run_arange(wk_call *c)
     const wk_arange_params *p = c->params;
     char *out = wk_ptr(c->out[0]);
     size_t bytes = wk_bytes(c->dtype);
-    bool whole = p->start.f == (double)p->start.i && p->step.f == (double)p->step.i;
+    bool whole = wk_arange_whole(p);
     for (int64_t i = 0; i < c->out[0]->shape[0]; i++) {
         if (whole)
             wk_store_i64(c->dtype, out + (size_t)i * bytes,

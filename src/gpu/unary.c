@@ -34,7 +34,7 @@ static wk_status run_fill(wk_call *c)
 static wk_status run_arange(wk_call *c)
 {
     const wk_arange_params *p = c->params;
-    bool whole = p->start.f == (double)p->start.i && p->step.f == (double)p->step.i;
+    bool whole = wk_arange_whole(p);
     wk_gpu_map m = {.kernel = &kernel,
                     .formula = whole ? "f_arange_int" : "f_arange_real",
                     .out = c->out[0],

@@ -17,19 +17,36 @@ void wk_number_in(wk_dtype dtype, const wk_scalar *s, double *f, int64_t *i)
     *i = wk_is_float(dtype) ? 0 : wk_load_i64(dtype, element);
 }
 
-/* affine takes them in the dtype; so does clamp for floats, while for integers an end outside the dtype's range is
- * open; the others take them as they are. */
+/* clamp's ends: in the dtype, those of integers at most at the ends of its range; where min is above max, max counts. */
+static void clamp_ends(wk_dtype dtype, double *f, int64_t *i)
+{
+    for (int k = 0; k < 2; k++) {
+        char element[8];
+        wk_store_f64(dtype, element, f[k]);
+        f[k] = wk_load_f64(dtype, element);
+        if (!wk_is_float(dtype) && dtype != WK_I64) /* i64's are exact already */
+            i[k] = wk_load_i64(dtype, element);
+    }
+    if (f[0] > f[1])
+        f[0] = f[1];
+    if (i[0] > i[1])
+        i[0] = i[1];
+}
+
+/* affine and clamp take them in the dtype, the others as they are. */
 void wk_unary_numbers(const wk_call *c, double *f, int64_t *i)
 {
     const wk_unary_params *p = c->params;
-    bool affine = strncmp(c->op->name, "affine", 6) == 0, clamp = strncmp(c->op->name, "clamp", 5) == 0;
+    bool affine = strncmp(c->op->name, "affine", 6) == 0;
     for (int k = 0; k < 3; k++) {
         const wk_scalar *s = !p ? NULL : k == 0 ? &p->a : k == 1 ? &p->b : &p->c;
         f[k] = s ? s->f : 0;
         i[k] = s ? s->i : 0;
-        if (s && (affine || (clamp && wk_is_float(c->dtype))))
+        if (s && affine)
             wk_number_in(c->dtype, s, &f[k], &i[k]);
     }
+    if (strncmp(c->op->name, "clamp", 5) == 0)
+        clamp_ends(c->dtype, f, i);
 }
 
 /* ---- checks and outputs ---- */
@@ -44,14 +61,6 @@ static wk_status infer_backward(wk_call *c)
 {
     WK_TRY(wk_call_same_shape(c, 1, 0));
     return infer_same(c);
-}
-
-static wk_status infer_clamp(wk_call *c)
-{
-    const wk_unary_params *p = WK_PARAMS(c, wk_unary_params);
-    WK_NEED(!(p->a.f > p->b.f), c, WK_ERR_PARAM, "min", "expected at most max, got %g and %g", p->a.f,
-            p->b.f);
-    return c->in[1] ? infer_backward(c) : infer_same(c);
 }
 
 static wk_status infer_cast(wk_call *c)
@@ -76,6 +85,20 @@ static wk_status infer_fill(wk_call *c)
     return WK_OK;
 }
 
+/* How many steps: whole numbers are counted as such, large i64 are no doubles. */
+static double arange_count(const wk_arange_params *p)
+{
+    if (!wk_arange_whole(p) || p->stop.f != (double)p->stop.i)
+        return ceil((p->stop.f - p->start.f) / p->step.f);
+    bool up = p->step.i > 0;
+    if (up ? p->start.i >= p->stop.i : p->start.i <= p->stop.i)
+        return 0;
+    uint64_t way =
+        up ? (uint64_t)p->stop.i - (uint64_t)p->start.i : (uint64_t)p->start.i - (uint64_t)p->stop.i;
+    uint64_t step = up ? (uint64_t)p->step.i : 0 - (uint64_t)p->step.i;
+    return (double)((way - 1) / step + 1);
+}
+
 static wk_status infer_arange(wk_call *c)
 {
     const wk_arange_params *p = WK_PARAMS(c, wk_arange_params);
@@ -84,7 +107,7 @@ static wk_status infer_arange(wk_call *c)
     WK_NEED(isfinite(p->start.f) && isfinite(p->stop.f), c, WK_ERR_PARAM, "start",
             "expected finite start and stop");
     WK_NEED(isfinite(p->step.f) && p->step.f != 0, c, WK_ERR_PARAM, "step", "expected a finite number but 0");
-    double n = ceil((p->stop.f - p->start.f) / p->step.f);
+    double n = arange_count(p);
     WK_NEED(n < 0x1p56, c, WK_ERR_PARAM, "stop", "expected less than 2^56 elements");
     c->dtype = (wk_dtype)p->dtype;
     wk_call_out(c, 0, c->dtype, 1, (int64_t[]){n > 0 ? (int64_t)n : 0});
@@ -112,11 +135,12 @@ SAMPLES(leaky_relu_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025] dy=T[1025]
 SAMPLES(elu_samples, "x=T[4,5]", "x=T[1025] alpha=0.5", "x=T[0]", "x=T[6]:special");
 SAMPLES(elu_backward_samples, "x=T[4,5] dy=T[4,5]", "x=T[1025] dy=T[1025] alpha=0.5");
 SAMPLES(clamp_samples, "x=T[4,5] min=-1 max=1", "x=T[1025] min=0", "x=T[7] max=1", "x=T[0] min=1",
-        "x=T[300] min=0 max=1", "x=T[6]:special min=0 max=2", "x=T[6]:special min=-1 max=1");
-SAMPLES(clamp_errors, "x=T[3] min=2 max=1 ! min", "x=T[3] min=a ! min", "! x");
+        "x=T[300] min=0 max=1", "x=T[6]:special min=0 max=2", "x=T[6]:special min=-1 max=1",
+        "x=T[5] min=2 max=1", "x=T[5] min=100000 max=1e30");
+SAMPLES(clamp_errors, "x=T[3] min=a ! min", "! x");
 SAMPLES(clamp_backward_samples, "x=T[4,5] dy=T[4,5] min=-1 max=1", "x=T[1025] dy=T[1025] min=0.25",
         "x=T[300] dy=T[300] min=0 max=1", "x=T[6]:special dy=T[6] min=0 max=1",
-        "x=T[6]:special dy=T[6] min=0");
+        "x=T[6]:special dy=T[6] min=0", "x=T[5] dy=T[5] min=2 max=-1");
 SAMPLES(power_samples, "x=T[4,5]:0.1..4 alpha=1 beta=0.5 gamma=2",
         "x=T[1025]:0.1..4 alpha=0 beta=1 gamma=0.5", "x=T[5] alpha=1 beta=1 gamma=3");
 SAMPLES(power_errors, "x=T[3] ! alpha", "x=T[3] alpha=1 beta=x gamma=2 ! beta");
@@ -139,7 +163,8 @@ SAMPLES(fill_samples, "shape=3,4 dtype=T value=2", "shape=1025 dtype=T value=7",
 SAMPLES(fill_errors, "shape=3 dtype=f32 ! value", "shape=-1 dtype=f32 value=1 ! shape",
         "shape=2 dtype=x value=1 ! dtype");
 SAMPLES(arange_samples, "start=0 stop=10 dtype=T", "start=1 stop=8 step=3 dtype=T",
-        "start=9 stop=0 step=-2 dtype=T", "start=3 stop=3 dtype=T");
+        "start=9 stop=0 step=-2 dtype=T", "start=3 stop=3 dtype=T",
+        "start=9223372036854775800 stop=9223372036854775807 step=3 dtype=i64");
 SAMPLES(arange_errors, "start=0 stop=1 step=0 dtype=f32 ! step", "start=0 dtype=f32 ! stop");
 
 #define AT(field) offsetof(wk_unary_params, field)
@@ -227,14 +252,14 @@ wk_op wk_ops_unary[] = {
                                .errors = backward_errors},
     WK_UNARY_PLAIN(PLAIN)
 #undef PLAIN
-#define WITH_PARAMS(name_, dtypes_, summary_, params_, infer_, errors_, backward_errors_) \
+#define WITH_PARAMS(name_, dtypes_, summary_, params_, errors_, backward_errors_) \
     [OP_##name_] = {.name = #name_, \
                     .summary = summary_, \
                     .dtypes = dtypes_, \
                     .in = IN_X, \
                     .out = OUT_Y, \
                     .params = params_, \
-                    .infer = infer_, \
+                    .infer = infer_same, \
                     .samples = name_##_samples, \
                     .errors = errors_}, \
     [OP_##name_##_backward] = {.name = #name_ "_backward", \
@@ -243,19 +268,16 @@ wk_op wk_ops_unary[] = {
                                .in = IN_X_DY, \
                                .out = OUT_DX, \
                                .params = params_, \
-                               .infer = infer_ == infer_clamp ? infer_clamp : infer_backward, \
+                               .infer = infer_backward, \
                                .samples = name_##_backward_samples, \
                                .errors = backward_errors_}
-        WITH_PARAMS(leaky_relu, WK_FLOATS, "x, or slope * x below 0", SLOPE, infer_same, unary_errors,
-                    backward_errors),
-    WITH_PARAMS(elu, WK_FLOATS, "x, or alpha * (exp(x) - 1) below 0", ALPHA, infer_same, unary_errors,
-                backward_errors),
-    WITH_PARAMS(clamp, WK_ALL, "x held between min and max", MIN_MAX, infer_clamp, clamp_errors,
-                backward_errors),
-    WITH_PARAMS(power, WK_FLOATS, "(alpha + beta * x) ^ gamma", ALPHA_BETA_GAMMA, infer_same, power_errors,
+        WITH_PARAMS(leaky_relu, WK_FLOATS, "x, or slope * x below 0", SLOPE, unary_errors, backward_errors),
+    WITH_PARAMS(elu, WK_FLOATS, "x, or alpha * (exp(x) - 1) below 0", ALPHA, unary_errors, backward_errors),
+    WITH_PARAMS(clamp, WK_ALL, "x held between min and max", MIN_MAX, clamp_errors, backward_errors),
+    WITH_PARAMS(power, WK_FLOATS, "(alpha + beta * x) ^ gamma", ALPHA_BETA_GAMMA, power_errors,
                 power_backward_errors),
-    WITH_PARAMS(powf, WK_FLOATS, "x ^ e", EXPONENT, infer_same, powf_errors, powf_backward_errors),
-    WITH_PARAMS(affine, WK_ALL, "x * mul + add", MUL_ADD, infer_same, affine_errors, affine_backward_errors),
+    WITH_PARAMS(powf, WK_FLOATS, "x ^ e", EXPONENT, powf_errors, powf_backward_errors),
+    WITH_PARAMS(affine, WK_ALL, "x * mul + add", MUL_ADD, affine_errors, affine_backward_errors),
 #undef WITH_PARAMS
     [OP_cast] = {.name = "cast",
                  .summary = "to another dtype",

@@ -24,6 +24,12 @@ typedef struct {
     int64_t dtype;
 } wk_arange_params;
 
+/* Its numbers are made of integers. */
+static inline bool wk_arange_whole(const wk_arange_params *p)
+{
+    return p->start.f == (double)p->start.i && p->step.f == (double)p->step.i;
+}
+
 /* Every unary op without parameters: X(name, dtypes of the forward, summary). */
 #define WK_UNARY_PLAIN(X) \
     X(neg, WK_SIGNED, "-x") \

@@ -72,10 +72,16 @@ def elu(i, p):
     return F.elu(i.x, 1 if p.alpha is None else p.alpha)
 
 
-@op("clamp", ["x=T[5,7] min=-1 max=1", EDGES + " min=-0.5", EDGES + " max=2.5"], ints=INTS,
-    int_cases=["x=T[3,5] min=1 max=4", "x=T[5]:{min,max,0,1,5} min=2", "x=T[5]:{min,max,0,1,5} max=3"])
+@op("clamp", ["x=T[5,7] min=-1 max=1", EDGES + " min=-0.5", EDGES + " max=2.5", EDGES + " min=1 max=-2"], ints=INTS,
+    int_cases=["x=T[3,5] min=1 max=4", "x=T[5]:{min,max,0,1,5} min=2", "x=T[5]:{min,max,0,1,5} max=3",
+               "x=T[5]:{min,max,0,1,5} min=5 max=3", "x=T[5]:{min,max,0,1,5} min=9223372036854775807",
+               "x=T[5]:{min,max,0,1,5} max=-9223372036854775807"])
 def clamp(i, p):
-    return torch.clamp(i.x, p.min, p.max)
+    lo, hi = p.min, p.max
+    if i.dtype in INTS:  # an end outside of the dtype is the dtype's
+        ends = limits(i.dtype)
+        lo, hi = (None if v is None else max(int(ends.min), min(int(ends.max), v)) for v in (lo, hi))
+    return torch.clamp(i.x, lo, hi)
 
 
 @op("power", ["x=T[3,5]:0.1..4 alpha=1 beta=0.5 gamma=2", "x=T[7]:0.1..4 alpha=0.5 beta=1 gamma=-0.5",
@@ -103,7 +109,8 @@ def affine(i, p):
 
 gradient("leaky_relu", ["x"], cases=["x=T[5,7]", KINKS + " slope=0.2"])
 gradient("elu", ["x"], cases=["x=T[5,7]", KINKS + " alpha=0.5"])
-gradient("clamp", ["x"], cases=["x=T[5,7] min=-1 max=1", KINKS + " min=-0.5", KINKS + " max=2.5"])
+gradient("clamp", ["x"], cases=["x=T[5,7] min=-1 max=1", KINKS + " min=-0.5", KINKS + " max=2.5",
+                                KINKS + " min=1 max=-1"])
 gradient("power", ["x"])
 gradient("powf", ["x"], cases=["x=T[3,5]:0.1..4 e=2.5", "x=T[5]:{-2,-0.5,0,0.5,1} e=3", "x=T[4]:{-2,0,0.5,1} e=0",
                                "x=T[4]:{0.25,1,2,9} e=-1.5"])
@@ -215,7 +222,9 @@ def fill(i, p):
 
 @op("arange", ["start=0 stop=7 dtype=T", "start=1 stop=2 step=0.1 dtype=T", "start=3 stop=-2 step=-1.25 dtype=T",
                "start=2 stop=2 dtype=T"], ints=INTS,
-    int_cases=["start=0 stop=7 dtype=T", "start=3 stop=20 step=4 dtype=T", "start=9 stop=0 step=-2 dtype=T"])
+    int_cases=["start=0 stop=7 dtype=T", "start=3 stop=20 step=4 dtype=T", "start=9 stop=0 step=-2 dtype=T",
+               "start=9223372036854775800 stop=9223372036854775807 dtype=T",
+               "start=-9223372036854775807 stop=-9223372036854775801 step=4 dtype=T"])
 def arange(i, p):
     step = 1 if p.step is None else p.step
     count = max(0, int(np.ceil((Fraction(p.stop) - Fraction(p.start)) / Fraction(step))))
