@@ -1,7 +1,8 @@
-/* core.c: devices, errors, scopes, memory, writing in place, hooks. */
+/* core.c: devices, errors, scopes, memory, writing in place, hooks, events. */
 #include <pthread.h>
 #include "core/memory.h"
 #include "values.h"
+#include "wick/stream.h"
 
 static wk_device *cpu;
 
@@ -285,7 +286,7 @@ static void test_into(void)
     CHECK_FINE();
 
     CHECK_FAILS(wk_copy_into(v, t), WK_ERR_SHAPE, "dst");
-    CHECK_FAILS(wk_copy_into(v, counting(WK_F64, SHAPE(3, 2))), WK_ERR_SHAPE, "dst");
+    CHECK_FAILS(wk_copy_into(v, counting(WK_F64, SHAPE(3, 2))), WK_ERR_DTYPE, "dst");
     CHECK_FAILS(wk_copy_into(src, v), WK_ERR_SHAPE, "stride 0");
     CHECK_FAILS(wk_fill_into(src, 1), WK_ERR_SHAPE, "stride 0");
     CHECK_FAILS(wk_copy_into(v, NULL), WK_ERR_ARGUMENT, "copy: x");
@@ -402,6 +403,21 @@ static void test_hooks(void)
     wk_scope_end();
 }
 
+/* On the CPU a place in the work is a time. */
+static void test_events(void)
+{
+    wk_event *from = wk_event_new(cpu), *to = wk_event_new(cpu);
+    CHECK(isnan(wk_event_ms(from, to)));
+    CHECK_EQ(wk_error_status(), WK_ERR_ARGUMENT);
+    wk_error_clear();
+    CHECK_EQ(wk_event_record(from), WK_OK);
+    CHECK_EQ(wk_event_record(to), WK_OK);
+    CHECK(wk_event_ms(from, to) >= 0);
+    CHECK_FINE();
+    wk_event_drop(from);
+    wk_event_drop(to);
+}
+
 static void test_precision_setting(void)
 {
     setenv("WICK_PRECISION", "fast", 1);
@@ -440,6 +456,7 @@ int main(void)
     test_overlap();
     test_host_and_back();
     test_hooks();
+    test_events();
     CHECK_EQ(wk_alloc_live(), live);
     return test_end();
 }

@@ -148,6 +148,8 @@ static void test_from_pointer_errors(void)
                WK_ERR_SHAPE, "strides");
     CHECK_NULL(wk_from_pointer(cpu, WK_F32, SHAPE(2), NULL, NULL, count_call, &released), WK_ERR_ARGUMENT,
                "data");
+    CHECK_NULL(wk_from_pointer(cpu, WK_F32, SHAPE(2), NULL, (char *)data + 2, count_call, &released),
+               WK_ERR_ARGUMENT, "aligned");
     CHECK_NULL(wk_empty(NULL, WK_F32, SHAPE(2)), WK_ERR_ARGUMENT, "device");
     long live = wk_alloc_live();
     wk_tensor *t = NULL;

@@ -144,7 +144,7 @@ WK_API wk_tensor *wk_empty(wk_device *device, wk_dtype dtype, int rank, const in
 /* A packed copy of packed host data. */
 WK_API wk_tensor *wk_from_host(wk_device *device, wk_dtype dtype, int rank, const int64_t *shape,
                                const void *data);
-/* A tensor over memory of the caller's, on that device: strides in elements, NULL for packed; no copy.
+/* A tensor over memory of the caller's, on that device, aligned to the dtype: strides in elements, NULL for packed; no copy.
  * release (NULL for none) is called with ctx when the last view is gone, never before this call returns a
  * tensor; on failure it is not called. */
 WK_API wk_tensor *wk_from_pointer(wk_device *device, wk_dtype dtype, int rank, const int64_t *shape,

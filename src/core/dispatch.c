@@ -198,7 +198,8 @@ static wk_status check_given(const wk_call *c, int i)
     const wk_spec *s = &c->spec[i];
     wk_shape_text want, got;
     if (t->dtype != s->dtype || !wk_shape_equal(t->rank, t->shape, s->rank, s->shape))
-        return wk_call_fail(c, WK_ERR_SHAPE, "dst", "expected %s %s, got %s %s", wk_dtype_name(s->dtype),
+        return wk_call_fail(c, t->dtype != s->dtype ? WK_ERR_DTYPE : WK_ERR_SHAPE, "dst",
+                            "expected %s %s, got %s %s", wk_dtype_name(s->dtype),
                             wk_shape_str(&want, s->rank, s->shape), wk_dtype_name(t->dtype),
                             wk_shape_str(&got, t->rank, t->shape));
     if (t->storage->device != c->device)

@@ -144,6 +144,11 @@ wk_tensor *wk_from_pointer(wk_device *device, wk_dtype dtype, int rank, const in
         wk_fail(WK_ERR_ARGUMENT, "from_pointer: data: expected %lld elements, got NULL", (long long)reach);
         return NULL;
     }
+    if ((uintptr_t)data % wk_bytes(dtype) && reach > 0) {
+        wk_fail(WK_ERR_ARGUMENT, "from_pointer: data: expected an address aligned to %s",
+                wk_dtype_name(dtype));
+        return NULL;
+    }
     wk_storage *s = storage_new(device, data, (size_t)reach * wk_bytes(dtype), false);
     if (!s)
         return out_of_memory(sizeof *s, device);

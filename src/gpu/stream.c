@@ -207,7 +207,7 @@ void *wk_stream_handle(wk_device *device)
 struct wk_event {
     wk_gpu *gpu; /* NULL on the CPU */
     void *handle;
-    double seconds; /* of an event of the CPU */
+    double seconds; /* of an event of the CPU; 0 until it is recorded */
 };
 
 wk_event *wk_event_new(wk_device *device)
@@ -284,8 +284,12 @@ double wk_event_ms(wk_event *from, wk_event *to)
         wk_fail(WK_ERR_DEVICE, "event_ms: expected two events of one device");
         return NAN;
     }
-    if (!from->gpu)
+    if (!from->gpu && from->seconds && to->seconds)
         return (to->seconds - from->seconds) * 1e3;
+    if (!from->gpu) {
+        wk_fail(WK_ERR_ARGUMENT, "event_ms: expected two recorded events");
+        return NAN;
+    }
     int code = from->gpu->driver->event_ms(&ms, from->handle, to->handle);
     if (code)
         wk_gpu_fail(from->gpu, code, "event_ms");
