@@ -7,7 +7,7 @@
  * sees the region closed or the owner sees the worker inside. A worker that wakes up late is thus not waited for.
  *
  * The tasks are cut into as many runs of neighbours as there are threads, each with a counter. A thread takes those of
- * its own run and then helps with the others: what it reads is mostly one stretch of memory, which its prefetcher
+ * its own run, many at a time at first, and then helps with the others: what it reads is mostly one stretch of memory, which its prefetcher
  * follows.
  *
  * Idle workers watch the epoch for a short while, which makes back-to-back regions cheap, and then sleep. */
@@ -142,6 +142,18 @@ static void set_runs(int64_t tasks, int threads)
         atomic_store_explicit(&pool.run[r].next, run_begin(r), memory_order_relaxed);
 }
 
+/* Takes tasks of the run that ends at `end`: *first and the ones behind it. How many; none where that is not above 0. An
+ * eighth of what is left at a time, so that there are single ones in the end: an atomic operation waits until all stores
+ * before it are done, those past the cache too. */
+static int64_t take_some(_Atomic int64_t *next, int64_t end, int64_t *first)
+{
+    int64_t left = end - atomic_load_explicit(next, memory_order_relaxed), n = left < 8 ? 1 : left / 8;
+    if (left <= 0)
+        return 0;
+    *first = atomic_fetch_add_explicit(next, n, memory_order_relaxed);
+    return *first + n < end ? n : end - *first;
+}
+
 /* What the thread of this number (the owner is 0) can get. */
 static void take_tasks(int thread)
 {
@@ -149,12 +161,10 @@ static void take_tasks(int thread)
     void *ctx = pool.ctx;
     for (int k = 0; k < pool.runs; k++) {
         int r = (thread + k) % pool.runs;
-        int64_t i, end = run_begin(r + 1);
-        _Atomic int64_t *next = &pool.run[r].next;
-        if (atomic_load_explicit(next, memory_order_relaxed) >= end)
-            continue;
-        while ((i = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < end)
-            fn(ctx, i);
+        int64_t first, n, end = run_begin(r + 1);
+        while ((n = take_some(&pool.run[r].next, end, &first)) > 0)
+            for (int64_t i = first; i < first + n; i++)
+                fn(ctx, i);
     }
     complete_stores();
 }
