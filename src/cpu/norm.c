@@ -17,7 +17,7 @@ typedef struct {
     wk_group_shape s;
     bool centred; /* false for rms norm */
     double eps;
-    const void *weight, *bias; /* one for every channel, in the type of a line's elements; bias may be NULL */
+    const void *weight, *bias; /* one for every channel, of the compute type; bias may be NULL */
     bool sum;                  /* of an op that adds: the sum is wanted */
     bool as_is;                /* lines are bf16 as they lie in memory, not of the compute type */
 } norm_ctx;
@@ -61,14 +61,21 @@ static const void *line_of(const wk_tensor *t, int64_t at, int64_t n, void *buf)
 #include "norm.inc.h"
 #include "norm_grad.inc.h"
 
-/* t packed, as it is or in the compute dtype; where t is NULL, n ones. NULL with an error. */
-static const void *values_of(const wk_call *c, const wk_tensor *t, int64_t n, bool as_is)
+/* t packed and in the compute dtype, for lines as they are in their order, group by group; where t is NULL, ones. NULL with
+ * an error. */
+static const void *values_of(const wk_call *c, const norm_ctx *n, const wk_tensor *t)
 {
+    int64_t count = n->s.groups * n->s.channels;
     if (!t)
-        t = wk_fill(c->device, c->dtype, 1, &n, 1);
-    if (t)
-        t = as_is ? wk_tensor_packed(t) : WK_ISA(wk_compute_copy)(t);
-    return t ? wk_ptr(t) : NULL;
+        t = wk_fill(c->device, c->dtype, 1, &count, 1);
+    if (!t || !(t = n->as_is ? wk_tensor_packed(t) : WK_ISA(wk_compute_copy)(t)))
+        return NULL;
+    if (!n->as_is)
+        return wk_ptr(t);
+    wk_tensor *values = wk_tensor_new(c->device, WK_F32, 1, &count);
+    for (int64_t at = 0; values && at < count; at += n->s.channels)
+        spread_bf16((const uint16_t *)wk_ptr(t) + at, (float *)wk_ptr(values) + at, n->s.channels);
+    return values ? wk_ptr(values) : NULL;
 }
 
 static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_tensor *bias, bool as_is,
@@ -78,10 +85,9 @@ static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_te
     *n = (norm_ctx){.s = wk_group_shape_of(c->in[0], strncmp(c->op->name, "group", 5) == 0, p->groups),
                     .centred = !wk_norm_is_rms(c->op),
                     .eps = p->eps};
-    int64_t channels = n->s.groups * n->s.channels;
     n->as_is = as_is && n->s.inner == 1;
-    n->weight = values_of(c, weight, channels, n->as_is);
-    if (!n->weight || (bias && !(n->bias = values_of(c, bias, channels, n->as_is))))
+    n->weight = values_of(c, n, weight);
+    if (!n->weight || (bias && !(n->bias = values_of(c, n, bias))))
         return wk_error_status();
     return WK_OK;
 }

@@ -33,11 +33,11 @@ static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
 static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
                           int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t ahead)
 {
-    const ELEMENT *weight = (const ELEMENT *)c->weight + first,
-                  *bias = c->bias ? (const ELEMENT *)c->bias + first : NULL;
+    const REAL *weight = (const REAL *)c->weight + first,
+               *bias = c->bias ? (const REAL *)c->bias + first : NULL;
     int64_t i = 0;
     for (; i + TWO <= n; i += TWO) {
-        FN(two) v = FN(two_of)(x, more, i), w = FN(two_at)(weight + i);
+        FN(two) v = FN(two_of)(x, more, i), w = FN(two_behind)(weight + i);
         FN(two_ahead)(x + i, ahead);
         if (more)
             FN(two_ahead)(more + i, ahead);
@@ -49,7 +49,7 @@ static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, cons
         }
         FN(two) b = {{0}, {0}};
         if (bias)
-            b = FN(two_at)(bias + i);
+            b = FN(two_behind)(bias + i);
         v.a = (v.a * s.scale + s.shift) * w.a + b.a;
         v.b = (v.b * s.scale + s.shift) * w.b + b.b;
         FN(two_put_near)(y + i, v);
@@ -58,11 +58,23 @@ static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, cons
         REAL v = FN(one_of)(x, more, i), h = (v - s.mean) * s.scale + s.shift;
         if (sum)
             FN(one_put)(sum + i, v);
-        FN(one_put)(y + i, h * FN(one_at)(weight + i) + (bias ? FN(one_at)(bias + i) : 0));
+        FN(one_put)(y + i, h * weight[i] + (bias ? bias[i] : 0));
     }
 }
 
-#ifndef ELEMENT_BF16
+#ifdef ELEMENT_BF16
+/* n weights as normalise takes them: the even ones of two vectors before the odd ones. */
+static void FN(spread)(const ELEMENT *from, REAL *to, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + TWO <= n; i += TWO) {
+        FN(two) v = FN(two_at)(from + i);
+        memcpy(to + i, &v, sizeof v);
+    }
+    for (; i < n; i++)
+        to[i] = FN(one_at)(from + i);
+}
+#else
 /* y of a group whose channels, from `first` on, are planes. */
 static void FN(normalise_planes)(const norm_ctx *c, const REAL *x, int64_t first, REAL *y, int64_t n)
 {

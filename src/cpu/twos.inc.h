@@ -15,6 +15,12 @@ typedef struct {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+/* Two vectors that lie one behind the other. */
+static inline FN(two) FN(two_behind)(const REAL *x)
+{
+    return (FN(two)){*(const FN(vec) *)x, *(const FN(vec) *)(x + LANES)};
+}
+
 #ifdef ELEMENT_BF16
 typedef uint32_t FN(words) __attribute__((vector_size(WK_VEC_BYTES)));
 
@@ -50,10 +56,7 @@ static inline void FN(two_put_near)(ELEMENT *y, FN(two) v)
 static inline REAL FN(one_at)(const ELEMENT *x) { return wk_bf16_to_f32(*x); }
 static inline void FN(one_put)(ELEMENT *y, REAL v) { *y = wk_f32_to_bf16(v); }
 #else
-static inline FN(two) FN(two_at)(const ELEMENT *x)
-{
-    return (FN(two)){*(const FN(vec) *)x, *(const FN(vec) *)(x + LANES)};
-}
+static inline FN(two) FN(two_at)(const ELEMENT *x) { return FN(two_behind)(x); }
 
 static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 {
