@@ -228,6 +228,13 @@ VNNI_INLINE __m512 group_q8_0(const uint8_t *p, const quant_x *x, int64_t g, __m
     return _mm512_fmadd_ps(all, by_four(_mm512_castps128_ps512(scales), 0), sum);
 }
 
+/* f16 number i of the four at p, in all lanes. */
+VNNI_INLINE __m256 one_of_four(const uint8_t *p, int i)
+{
+    __m128 four = _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)p));
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(four), _mm256_set1_epi32(i));
+}
+
 VNNI_INLINE total block_q4_k(const uint8_t *p, const quant_x *x, int64_t g, total t)
 {
     uint32_t a = quant_u32(p + 4), b = quant_u32(p + 8), c = quant_u32(p + 12);
@@ -235,8 +242,8 @@ VNNI_INLINE total block_q4_k(const uint8_t *p, const quant_x *x, int64_t g, tota
     uint64_t min = (b & 0x3F3F3F3F) | (uint64_t)((c >> 4 & 0x0F0F0F0F) | (b >> 6 & 0x03030303) << 4) << 32;
     __m256 s = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)scale)));
     __m256 m = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)min)));
-    s = _mm256_mul_ps(s, _mm256_set1_ps(quant_f16(p)));
-    m = _mm256_mul_ps(m, _mm256_set1_ps(quant_f16(p + 2)));
+    s = _mm256_mul_ps(s, one_of_four(p, 0));
+    m = _mm256_mul_ps(m, one_of_four(p, 1));
     t.mins = _mm256_fmadd_ps(m, _mm256_loadu_ps(x->sum + 4 * g), t.mins);
     s = _mm256_mul_ps(s, _mm256_loadu_ps(x->scale + 4 * g));
     __m512i low = _mm512_loadu_si512(p + 16), high = _mm512_loadu_si512(p + 80);
