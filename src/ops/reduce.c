@@ -220,7 +220,7 @@ wk_op wk_ops_reduce[] = {
     REDUCE(norm2, WK_FLOATS, "square root of the sum of x^2 over dims", sum_samples, float_errors),
     EXTREME(min, WK_ALL, "smallest over dims, and where it is"),
     EXTREME(max, WK_ALL, "largest over dims, and where it is"),
-    EXTREME(amax, WK_SIGNED, "largest |x| over dims, and where it is"),
+    EXTREME(amax, WK_ALL, "largest |x| over dims, and where it is"),
     [OP_var] = {.name = "var",
                 .summary = "variance over dims",
                 .dtypes = WK_FLOATS,

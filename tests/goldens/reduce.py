@@ -2,7 +2,7 @@
 import numpy as np
 import torch
 
-from golden import INTS, SIGNED_INTS, gradient, op
+from golden import INTS, gradient, op
 
 
 def dims_of(x, p, default=None):
@@ -94,7 +94,7 @@ def extreme(name, largest, of, ints, int_cases):
 
 extreme("min", False, lambda x: x, INTS, [INT_TIES, INT_LIMITS])
 extreme("max", True, lambda x: x, INTS, [INT_TIES, INT_LIMITS])
-extreme("amax", True, torch.abs, SIGNED_INTS, [TIES])
+extreme("amax", True, torch.abs, INTS, [TIES])
 
 for name, largest in [("argmin", False), ("argmax", True)]:
     @op(name, ["x=T[4,5] dim=0", "x=T[3,4,5] dim=-2 keepdim=1", TIES, SPECIAL], ints=INTS,
