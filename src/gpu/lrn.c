@@ -4,12 +4,9 @@
 
 static const wk_kernel across_kernel = {"lrn", "lrn_across", "lrn_args", 256, .types = 1, .ints = 1};
 static const wk_kernel down_kernel = {"lrn", "lrn_down", "lrn_args", 256, .types = 1, .ints = 1};
-static const wk_kernel roll_kernel = {"lrn", "lrn_roll", "lrn_args", 256, .types = 1, .ints = 3};
-
-static const wk_kernel tile_kernel = {"lrn", "lrn_tile", "lrn_args", 256, .types = 1, .ints = 2};
+static const wk_kernel strip_kernel = {"lrn", "lrn_strip", "lrn_args", 256, .types = 1, .ints = 3};
 static const wk_kernel tile_grad_kernel = {"lrn", "lrn_tile_grad", "lrn_args", 256, .types = 1, .ints = 2};
 
-enum { STRIP = 16 };
 enum { OUT_Y, OUT_D, OUT_DX };
 
 static void make_args(const wk_call *c, lrn_args *a)
@@ -56,7 +53,24 @@ static wk_status sum_windows(const wk_call *c, lrn_args *a, int what, void *out)
     return launch(c, &down_kernel, what, a);
 }
 
-/* All rows of a few columns fit in shared memory. */
+/* y where windows roll through registers. */
+static wk_status launch_strips(const wk_call *c, lrn_args *a)
+{
+    int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
+    i64 across = (a->cols / vec + LRN_ACROSS - 1) / LRN_ACROSS,
+        strips = (a->rows + LRN_STRIP - 1) / LRN_STRIP;
+    i64 tiles = across * strips * (a->count / (a->rows * a->cols));
+    if (tiles >> 30)
+        return sum_windows(c, a, OUT_Y, a->out);
+    a->by_cols = wk_divisor_of(across);
+    a->by_strips = wk_divisor_of(strips);
+    a->tiles = (u32)tiles;
+    wk_instance instance = {.t = {(unsigned char)c->dtype},
+                            .i = {(short)vec, (short)(a->before + a->after + 1), a->beta == 0.75}};
+    return WK_LAUNCH(c, &strip_kernel, &instance, ((wk_grid){.x = wk_blocks(tiles, 1, WK_GRID_MAX)}), *a);
+}
+
+/* The gradient: all rows of a few columns fit in shared memory. */
 static bool fits_tile(const wk_call *c, const lrn_args *a)
 {
     const wk_lrn_params *p = c->params;
@@ -65,34 +79,15 @@ static bool fits_tile(const wk_call *c, const lrn_args *a)
            a->rows <= (c->dtype == WK_F64 ? LRN_ROWS / 2 : LRN_ROWS);
 }
 
-static wk_status launch_tile(const wk_call *c, const wk_kernel *k, lrn_args *a)
+static wk_status launch_tile(const wk_call *c, lrn_args *a)
 {
     i64 each = (a->cols + LRN_COLS - 1) / LRN_COLS;
     a->by_cols = wk_divisor_of(each);
     a->tiles = (u32)(each * (a->count / (a->rows * a->cols)));
     wk_instance instance = {.t = {(unsigned char)c->dtype},
                             .i = {(short)WK_PARAMS(c, wk_lrn_params)->size, a->beta == 0.75}};
-    return WK_LAUNCH(c, k, &instance, ((wk_grid){.x = wk_blocks(a->tiles, 1, WK_GRID_MAX)}), *a);
-}
-
-/* Two columns a thread and whole columns where that gives threads enough; else tiles in shared memory, or shorter strips,
- * whose ends are read twice. */
-static wk_status roll(const wk_call *c, lrn_args *a)
-{
-    int vec = wk_pack_width(c->dtype, a->cols, (const void *[]){a->x, a->out}, 2);
-    vec = vec > 2 ? 2 : vec;
-    vec = c->dtype == WK_F64 ? 1 : vec; /* registers */
-    i64 columns = a->count / a->rows / vec, enough = (i64)wk_gpu_of(c->device)->facts.units * 512;
-    if (columns < enough && fits_tile(c, a))
-        return launch_tile(c, &tile_kernel, a);
-    a->strip = columns >= enough ? a->rows : STRIP;
-    a->strips = (a->rows + a->strip - 1) / a->strip;
-    a->by_strips = wk_divisor_if_small(a->strips);
-    a->by_cols = wk_divisor_if_small(a->cols / vec);
-    wk_instance instance = {.t = {(unsigned char)c->dtype},
-                            .i = {(short)vec, (short)(a->before + a->after + 1), a->beta == 0.75}};
-    return WK_LAUNCH(c, &roll_kernel, &instance,
-                     ((wk_grid){.x = wk_blocks(columns * a->strips, 256, WK_GRID_MAX)}), *a);
+    return WK_LAUNCH(c, &tile_grad_kernel, &instance, ((wk_grid){.x = wk_blocks(a->tiles, 1, WK_GRID_MAX)}),
+                     *a);
 }
 
 static wk_status pack_inputs(wk_call *c)
@@ -115,7 +110,7 @@ wk_status wk_gpu_lrn(wk_call *c)
     if (p->mode == WK_LRN_WITHIN || p->size > LRN_MOST_ROLLED)
         return sum_windows(c, &a, OUT_Y, wk_ptr(c->out[0]));
     a.out = wk_ptr(c->out[0]);
-    return roll(c, &a);
+    return launch_strips(c, &a);
 }
 
 wk_status wk_gpu_lrn_backward(wk_call *c)
@@ -130,7 +125,7 @@ wk_status wk_gpu_lrn_backward(wk_call *c)
     a.dy = wk_ptr(c->in[2]);
     if (fits_tile(c, &a)) {
         a.out = wk_ptr(c->out[0]);
-        return launch_tile(c, &tile_grad_kernel, &a);
+        return launch_tile(c, &a);
     }
     if (!(d = room_like_x(c)))
         return wk_error_status();

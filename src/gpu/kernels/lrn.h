@@ -4,8 +4,11 @@
 
 #include "types.h"
 
-/* Columns and rows of a tile in shared memory, with those around it that its windows see; half the rows in f64. */
-enum { LRN_COLS = 32, LRN_ROWS = 128, LRN_MOST_ROLLED = 7 };
+/* Windows that roll through registers. A block has a strip of rows, LRN_ACROSS packs of columns wide. */
+enum { LRN_MOST_ROLLED = 7, LRN_STRIP = 32, LRN_ACROSS = 32 };
+/* The gradient: columns and rows of a tile in shared memory, with those around it that its windows see; half the rows in
+ * f64. */
+enum { LRN_COLS = 32, LRN_ROWS = 128 };
 
 /* Units of rows x cols elements, windows lying down the rows: the channels of a sample, or the rows of a plane, where
  * the windows were summed across the columns before. */
@@ -17,9 +20,8 @@ typedef struct {
     i64 count, rows, cols;
     i64 before, after; /* of a window; both below rows or cols */
     wk_divisor by_rows, by_cols;
-    i64 strip, strips; /* rolling: rows a thread goes down; of those in a unit */
+    u32 tiles; /* in shared memory: in all units; by_cols divides by those side by side, by_strips by the strips of a unit */
     wk_divisor by_strips;
-    u32 tiles; /* in shared memory: of LRN_COLS columns, in all units; by_cols divides by those of a unit */
     double alpha, beta, k;
 } lrn_args;
 

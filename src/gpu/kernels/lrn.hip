@@ -98,67 +98,77 @@ DEVICE pack<T, VEC> roll_row(const lrn_args &a, acc<T> (*w)[VEC], const pack<T, 
     return out;
 }
 
-/* Rows that are on their way at a time. */
-enum { ROWS = 4 };
-
-template <class T, int VEC> DEVICE void fetch_rows(const T *x, i64 cols, int n, pack<T, VEC> *rows)
+/* ROWS rows of this thread's columns, from x on, into shared memory; zeros where rows lie outside the unit. */
+template <int ROWS, class T, int VEC>
+DEVICE void bring_strip(const lrn_args &a, const T *x, i64 row, bool there, pack<T, VEC> (*to)[LRN_ACROSS])
 {
+    const int DOWN = 256 / LRN_ACROSS, STEPS = (ROWS + DOWN - 1) / DOWN;
+    int col = (int)thread_id() % LRN_ACROSS, first = (int)thread_id() / LRN_ACROSS;
+    pack<T, VEC> v[STEPS];
     UNROLL
-    for (int k = 0; k < ROWS; k++, x += cols) {
-        rows[k] = {};
-        if (k < n)
-            rows[k] = load_once<VEC>(x);
+    for (int k = 0; k < STEPS; k++) {
+        int r = first + k * DOWN;
+        bool here = there && (u64)(row + r) < (u64)a.rows;
+        const T *from = x + (here ? row + r : 0) * a.cols;
+#ifdef WK_NVIDIA /* no registers: more blocks at once */
+        if constexpr (sizeof v[0] == 16) {
+            if (r < ROWS)
+                copy_async(&to[r][col], from, here);
+            continue;
+        }
+#endif
+        v[k] = {};
+        if (here && r < ROWS)
+            v[k] = load_once<VEC>(from);
+    }
+#ifdef WK_NVIDIA
+    if constexpr (sizeof v[0] == 16) {
+        copies_wait();
+        return;
+    }
+#endif
+    UNROLL
+    for (int k = 0; k < STEPS; k++) {
+        if (first + k * DOWN < ROWS)
+            to[first + k * DOWN][col] = v[k];
     }
 }
 
-/* y for windows of SIZE down the rows, which roll through registers: a thread goes down a strip of rows with VEC
- * neighbouring columns, and every element is read once but at the strips' ends. ROOTS: beta is 0.75. */
-template <class T, int VEC, int SIZE, int ROOTS> DEVICE void lrn_roll(const lrn_args &a)
+/* y for windows of SIZE down the rows. A block has a strip of a unit's rows in shared memory, with those its windows see
+ * around it, and a thread rolls down a few of them with VEC neighbouring columns. ROOTS: beta is 0.75. */
+template <class T, int VEC, int SIZE, int ROOTS> DEVICE void lrn_strip(const lrn_args &a)
 {
-    typedef acc<T> R;
-    const int AFTER = (SIZE - 1) / 2, BEFORE = SIZE / 2;
-    i64 packs = a.cols / VEC, tasks = a.count / (a.rows * a.cols) * a.strips * packs;
-    for (i64 task = global_thread(); task < tasks; task += global_threads()) {
-        i64 line = quotient(task, packs, a.by_cols), unit = quotient(line, a.strips, a.by_strips);
-        int begin = (int)((line - unit * a.strips) * a.strip), left = (int)lesser(a.strip, a.rows - begin);
-        i64 base = (unit * a.rows + begin) * a.cols + (task - line * packs) * VEC;
-        const T *x = (const T *)a.x + base;
-        T *y = (T *)a.out + base;
-        R w[SIZE][VEC]; /* row r - BEFORE + j */
+    const int ROWS = LRN_STRIP + SIZE - 1, BEFORE = SIZE / 2, EACH = LRN_STRIP * LRN_ACROSS / 256;
+    SHARED alignas(16) pack<T, VEC> x[ROWS][LRN_ACROSS];
+    int col = (int)thread_id() % LRN_ACROSS, first = (int)thread_id() / LRN_ACROSS * EACH;
+    for (u32 tile = block_id(); tile < a.tiles; tile += grid_blocks()) {
+        u32 line = divide(tile, a.by_cols), unit = divide(line, a.by_strips);
+        i64 at = ((i64)(tile - line * a.by_cols.d) * LRN_ACROSS + col) * VEC, row = (i64)(line - unit * a.by_strips.d) * LRN_STRIP;
+        bool there = at < a.cols;
+        i64 base = unit * a.rows * a.cols + (there ? at : 0);
+        bring_strip<ROWS>(a, (const T *)a.x + base, row - BEFORE, there, x);
+        barrier();
+        acc<T> w[SIZE][VEC]; /* the first is that of the row before */
         UNROLL
-        for (int j = 0; j < SIZE; j++) {
-            int r = j - 1 - BEFORE;
-            pack<T, VEC> v = {};
-            if (j && begin + r >= 0 && begin + r < a.rows)
-                v = load<VEC>(x + r * a.cols);
+        for (int j = 1; j < SIZE; j++) {
             UNROLL
             for (int e = 0; e < VEC; e++)
-                w[j][e] = get(v.v[e]);
+                w[j][e] = get(x[first + j - 1][col].v[e]);
         }
-        int more = (int)lesser((i64)left, a.rows - begin - AFTER); /* rows that come into the window */
-        pack<T, VEC> next[ROWS], now[ROWS];
-        x += AFTER * a.cols;
-        fetch_rows<T, VEC>(x, a.cols, more, next);
-        for (; left > 0; left -= ROWS) {
-            UNROLL
-            for (int k = 0; k < ROWS; k++)
-                now[k] = next[k];
-            more -= ROWS;
-            x += ROWS * a.cols;
-            fetch_rows<T, VEC>(x, a.cols, more, next);
-            UNROLL
-            for (int k = 0; k < ROWS; k++, y += a.cols) {
-                pack<T, VEC> out = roll_row<T, VEC, SIZE, ROOTS>(a, w, now[k]);
-                if (k < left)
-                    store<VEC>(y, out);
-            }
+        T *y = (T *)a.out + base + (row + first) * a.cols;
+        UNROLL
+        for (int k = 0; k < EACH; k++, y += a.cols) {
+            pack<T, VEC> out = roll_row<T, VEC, SIZE, ROOTS>(a, w, x[first + SIZE - 1 + k][col]);
+            if (there && row + first + k < a.rows)
+                store<VEC>(y, out);
         }
+        barrier();
     }
 }
 
-/* ---- all rows of a few columns in shared memory ---- */
+/* ---- the gradient ---- */
 
-/* A tile's place: this thread's column, and the rows part, part + PARTS, .. that it works on. */
+/* A tile has all rows of a few columns. Its place: this thread's column, and the rows part, part + PARTS, .. that it works on. */
 struct tile_place {
     static const u32 PARTS = 256 / LRN_COLS;
     u32 col, part;
@@ -210,25 +220,6 @@ DEVICE void bring_rows(const lrn_args &a, const tile_place &p, tile_rows<acc<T>,
     for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, from += step)
         x.v[r + BEFORE][p.col] = p.there ? get(*from) : 0;
     barrier();
-}
-
-/* y for windows of SIZE down the rows. */
-template <class T, int SIZE, int ROOTS> DEVICE void lrn_tile(const lrn_args &a)
-{
-    typedef acc<T> R;
-    SHARED tile_rows<R, SIZE> x;
-    for (u32 tile = block_id(); tile < a.tiles; tile += grid_blocks()) {
-        tile_place p(a, tile);
-        bring_rows<T, SIZE>(a, p, x);
-        T *y = (T *)a.out + (p.at + p.part * a.cols);
-        for (u32 r = p.part; r < (u32)a.rows; r += tile_place::PARTS, y += tile_place::PARTS * a.cols) {
-            R d = (R)a.k + (R)a.alpha * x.template sum<1>(p.col, r);
-            R v = x.v[r + SIZE / 2][p.col] * (ROOTS ? inverse_roots(d) : inverse_power(d, (R)a.beta));
-            if (p.there)
-                *y = put<T>(v);
-        }
-        barrier();
-    }
 }
 
 /* The gradient, in one pass: the terms of the second sum lie in shared memory beside x. */
