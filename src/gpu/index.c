@@ -16,6 +16,8 @@
 
 static const wk_kernel gather = {"index",           "index_gather", "index_args",
                                  WK_GATHER_THREADS, .types = 1,     .ints = 2};
+static const wk_kernel gather_packs = {"index",    "index_gather", "index_args", WK_GATHER_THREADS,
+                                       .types = 1, .ints = 2,      .blocks = 8};
 static const wk_kernel find_last = {"index", "index_last", "index_args", 256, .ints = 1};
 static const wk_kernel scatter = {"index", "index_scatter", "index_args", 256, .types = 1, .ints = 1};
 static const wk_kernel take = {"index", "index_take", "index_args", 256, .types = 1, .ints = 1};
@@ -124,7 +126,10 @@ static wk_status run_gather(const wk_call *c, const wk_tensor *x, wk_tensor *y, 
     ignore(&p, FLAT);
     index_args a = args_of(c, &p, ids_slot);
     int vec = vector_width(&p);
-    return WK_LAUNCH(c, &gather, WK_INSTANCE(.t = {word_of(&p)}, .i = {(short)vec, is_wide(&p)}),
+    /* Packs of bytes, and 64-bit indices, take registers that a full unit does not have. */
+    bool full = vec > 1 && vec < 16 && !is_wide(&p);
+    return WK_LAUNCH(c, full ? &gather_packs : &gather,
+                     WK_INSTANCE(.t = {word_of(&p)}, .i = {(short)vec, is_wide(&p)}),
                      grid_for((a.count + vec * WK_GATHER_STEPS - 1) / (vec * WK_GATHER_STEPS)), a);
 }
 
