@@ -55,9 +55,16 @@ DEVICE void fetch_places(const lines_args &a, i64 at, int left, u32 first, u32 w
             id[s][1] = v == id_padding(a.id_bytes) || (u64)v >> 32;
         }
     }
+    u32 high = 0;
+    UNROLL
+    for (int s = 0; s < STEPS * PAIR; s++)
+        high |= id[s][1];
+    UNROLL
+    for (int s = 0; high && s < STEPS * PAIR; s++) /* hardly ever */
+        id[s][0] = id[s][1] ? (u32)NOWHERE : id[s][0];
     UNROLL
     for (int s = 0; s < STEPS * PAIR; s++) {
-        u32 to = id[s][1] ? (u32)NOWHERE : id[s][0];
+        u32 to = id[s][0];
         largest = greater(largest, to);
         place[s / PAIR][s % PAIR] = to - first < (nth<PAIR>(s / PAIR) < left ? width : 0) ? to - first : nowhere;
     }
@@ -435,14 +442,14 @@ template <class K> DEVICE void sort_four(K *k)
     put_in_order(k[1], k[2]);
 }
 
-/* The sum of all values of a place, the first to be listed of which is the thread's own; else 0. */
-template <class A, int SIZE> DEVICE A sum_listed(const slot_room<A, SIZE> &r)
+/* All values of a place, the first to be listed of which is the thread's own, become their sum. */
+template <class A, int SIZE> DEVICE void sum_listed(slot_room<A, SIZE> &r)
 {
     typedef typename bits_of<A>::type K;
     static_assert(SLOTS == 4 && MOST == 8, "two fours");
-    u32 mine = thread_id() < r.n_list ? r.list_places[thread_id()] : 0, place = mine & 0xFFFF, n = r.counts[place];
+    u32 mine = r.list_places[thread_id()], place = mine & 0xFFFF, n = r.counts[place];
     if (mine >> 16 != SLOTS)
-        return 0;
+        return;
     K k[MOST];
     UNROLL
     for (int i = 0; i < MOST; i++)
@@ -470,62 +477,42 @@ template <class A, int SIZE> DEVICE A sum_listed(const slot_room<A, SIZE> &r)
     UNROLL
     for (u32 i = 1; i < MOST; i++)
         sum = i < n ? sum + bit_cast<A>(k[i]) : sum;
-    return sum;
-}
-
-/* The sum of values in slots, in the order of their bits. */
-template <class A> DEVICE A sum_slots(const pack<A, 4> *v, int e)
-{
-    typedef typename bits_of<A>::type K;
-    K k[SLOTS];
     UNROLL
-    for (int s = 0; s < SLOTS; s++)
-        k[s] = bit_cast<K>(v[s].v[e]);
-    sort_four(k);
-    return ((bit_cast<A>(k[0]) + bit_cast<A>(k[1])) + bit_cast<A>(k[2])) + bit_cast<A>(k[3]);
+    for (int i = 0; i < SLOTS; i++)
+        r.slots[i][place] = i ? -(A)0 : sum;
 }
 
-/* The slots' values onto the thread's part of the line, and the slots empty. Places that have more are left to the thread of
- * their first value in the list. */
+/* The sum of values in slots, the same in whatever order they came: the largest of what three ways to pair them give, which
+ * costs less than to sort them. */
+DEVICE f32 sum_slots(const pack<f32, 4> *v, int e)
+{
+    static_assert(SLOTS == 4, "pairs of pairs");
+    f32 a = v[0].v[e], b = v[1].v[e], c = v[2].v[e], d = v[3].v[e];
+    return max_number(max_number((a + b) + (c + d), (a + c) + (b + d)), (a + d) + (b + c));
+}
+
+/* The slots' values onto the thread's part of the line, and the slots empty. What the list has is summed up before, by the
+ * thread of a place's first value there: then all places are alike. */
 template <class A, int SIZE> DEVICE void add_slots(slot_room<A, SIZE> &r, A (*total)[4])
 {
     const int GROUPS = SIZE / WK_LINE_THREADS / 4;
-    u32 listed = r.n_list, more = 0; /* bits of places */
-    A theirs = listed ? sum_listed<A, SIZE>(r) : (A)0;
+    if (r.n_list) {
+        if (thread_id() < r.n_list)
+            sum_listed<A, SIZE>(r);
+        barrier();
+        if (thread_id() == 0)
+            r.n_list = 0;
+    }
     UNROLL
     for (int g = 0; g < GROUPS; g++) {
-        pack<u32, 4> count = load<4>(r.counts + nth<4>(g));
         pack<A, 4> v[SLOTS];
         UNROLL
         for (int s = 0; s < SLOTS; s++)
             v[s] = load<4>(r.slots[s] + nth<4>(g));
         UNROLL
-        for (int e = 0; e < 4; e++) {
-            A sum = sum_slots(v, e);
-            total[g][e] = count.v[e] > SLOTS ? total[g][e] : total[g][e] + sum;
-            more |= count.v[e] > SLOTS ? 1u << (g * 4 + e) : 0;
-        }
-        if (!(more >> g * 4 & 15))
-            empty_slots(r, g);
-    }
-    barrier();
-    if (listed == 0)
-        return;
-    u32 mine = thread_id() < listed ? r.list_places[thread_id()] : 0;
-    if (mine >> 16 == SLOTS)
-        r.slots[0][mine & 0xFFFF] = theirs;
-    if (thread_id() == 0)
-        r.n_list = 0;
-    barrier();
-    UNROLL
-    for (int g = 0; more && g < GROUPS; g++) {
-        UNROLL
-        for (int e = 0; e < 4; e++) {
-            if (more >> (g * 4 + e) & 1)
-                total[g][e] += r.slots[0][nth<4>(g) + e];
-        }
-        if (more >> g * 4 & 15)
-            empty_slots(r, g);
+        for (int e = 0; e < 4; e++)
+            total[g][e] += sum_slots(v, e);
+        empty_slots(r, g);
     }
     barrier();
 }
