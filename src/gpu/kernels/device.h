@@ -43,7 +43,14 @@
 #define UNROLL _Pragma("unroll")
 #define UNROLL_BY_4 _Pragma("unroll 4")
 #define ROLLED _Pragma("unroll 1") /* a loop whose copies would cost more to compile than they gain */
-#define DEVICE static MEMBER       /* a function; MEMBER: of a struct, or a specialisation */
+/* Over dimensions, for what a block does once: AMD's compiler keeps all that the copies need in scalar registers through the
+ * kernel, and there are not so many. */
+#ifdef WK_AMD
+#define UNROLL_DIMS ROLLED
+#else
+#define UNROLL_DIMS UNROLL
+#endif
+#define DEVICE static MEMBER /* a function; MEMBER: of a struct, or a specialisation */
 
 #define INSTANCE(name, kernel, args, threads, ...) \
     KERNEL void BOUNDS(threads) name(PARAM(args) a) \

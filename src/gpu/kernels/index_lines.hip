@@ -10,7 +10,7 @@ struct line_of {
 DEVICE line_of locate_line(const lines_args &a, u32 at)
 {
     line_of l = {0, 0, 0, 0};
-    UNROLL
+    UNROLL_DIMS
     for (int d = 0; d < WK_DIMS; d++) {
         if (d >= a.rank)
             break;

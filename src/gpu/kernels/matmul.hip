@@ -6,7 +6,7 @@
 DEVICE i64 batch_offset(const wk_divisor *size, int rank, const i64 *step, u32 batch)
 {
     i64 offset = 0;
-    UNROLL
+    UNROLL_DIMS
     for (int d = 0; d < WK_DIMS; d++) {
         if (d >= rank)
             break;
@@ -97,14 +97,16 @@ DEVICE void tile_product(A (*ta)[WK_TILE + 4], A (*tb)[WK_TILE + 4], int y, int 
     }
 }
 
-template <class T, class TO> DEVICE void one_tile(const matmul_args &g, u32 batch, i64 row0, i64 col0)
+/* a, b: the product's operands; at: where its result begins. */
+template <class T, class TO>
+DEVICE void one_tile(const matmul_args &g, const T *a, const T *b, i64 at, i64 row0, i64 col0)
 {
     typedef acc<T> A;
     SHARED alignas(16) A ta[2][WK_TILE_K][WK_TILE + 4], tb[2][WK_TILE_K][WK_TILE + 4];
     k_range range(g);
     int x = thread_id() % 16 * 4, y = thread_id() / 16 * 4, now = 0;
-    const T *a = (const T *)g.a.data + batch_offset(g.batch_size, g.batch_rank, g.a.step, batch) + row0 * g.a.row;
-    const T *b = (const T *)g.b.data + batch_offset(g.batch_size, g.batch_rank, g.b.step, batch) + col0 * g.b.row;
+    a += row0 * g.a.row;
+    b += col0 * g.b.row;
     A sum[4][4] = {}, va[4], vb[4];
     tile_read(g.a, a + range.lo * g.a.k, g.m - row0, range.hi - range.lo, va);
     tile_read(g.b, b + range.lo * g.b.k, g.n - col0, range.hi - range.lo, vb);
@@ -119,7 +121,6 @@ template <class T, class TO> DEVICE void one_tile(const matmul_args &g, u32 batc
         }
         tile_product(ta[now], tb[now], y, x, sum);
     }
-    i64 at = batch_offset(g.batch_size, g.batch_rank, g.c_step, batch) + block_id_z() * g.c_split;
     UNROLL
     for (int i = 0; i < 4; i++)
         UNROLL
@@ -133,9 +134,12 @@ template <class T, class TO> DEVICE void one_tile(const matmul_args &g, u32 batc
 template <class T, class TO> DEVICE void matmul_tiles(const matmul_args &g)
 {
     for (u32 batch = block_id_y(); batch < (u32)g.batch; batch += grid_blocks_y()) {
+        const T *a = (const T *)g.a.data + batch_offset(g.batch_size, g.batch_rank, g.a.step, batch);
+        const T *b = (const T *)g.b.data + batch_offset(g.batch_size, g.batch_rank, g.b.step, batch);
+        i64 at = batch_offset(g.batch_size, g.batch_rank, g.c_step, batch) + block_id_z() * g.c_split;
         for (u32 t = block_id(); t < (u32)g.tiles; t += grid_blocks()) {
             u32 col = divide(t, g.row_tiles), row = t - col * g.row_tiles.d;
-            one_tile<T, TO>(g, batch, (i64)row * WK_TILE, (i64)col * WK_TILE);
+            one_tile<T, TO>(g, a, b, at, (i64)row * WK_TILE, (i64)col * WK_TILE);
         }
     }
 }
