@@ -9,8 +9,6 @@ static const wk_kernel mend_kernel = {
     "attention_joint_grad", "attn_joint_mend", "attn_joint_args", 256, .types = 1, .ints = 1};
 static const wk_kernel pass_kernel = {
     "attention_joint_grad", "attn_joint_grad", "attn_joint_args", 384, .types = 1, .ints = 1};
-static const wk_kernel end_kernel = {
-    "attention_joint_grad", "attn_joint_end", "attn_joint_args", 256, .types = 1, .ints = 1};
 
 /* Streams whose passes may run at the same time; see may_pair. */
 enum { STREAMS = 8 };
@@ -68,17 +66,15 @@ static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, i
 {
     wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
     wk_grid sample = {.x = 1, .y = 4}, rows = {.x = 1024, .y = 4};
-    wk_grid tiles = {.x = wk_blocks((i64)j->batch * j->hq * j->tiles, 1, WK_GRID_MAX)};
-    i64 blocks = j->paired ? pairs_of(j) : j->blocks;
-    wk_grid pass = {.x = blocks * j->batch * j->hk};
+    i64 blocks = j->paired ? pairs_of(j) : j->blocks, tiles = (i64)j->batch * j->hq * j->tiles;
+    wk_grid pass = {.x = blocks * j->batch * j->hk + (tiles + WK_JOINT_END - 1) / WK_JOINT_END};
     /* Keys and values; two tiles of queries, of scores, of sums; gates. */
     pass.shared = 2 * WK_JOINT_KEYS * d * 2 +
                   2 * (tile_bytes(d, per_tile) + WK_JOINT_KEYS * per_tile * 2 + per_tile * d * 4) + 96;
     WK_TRY(WK_LAUNCH(c, &sample_kernel, &instance, sample, *j));
     WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &mend_kernel, &instance, rows, *j));
-    WK_TRY(WK_LAUNCH(c, &pass_kernel, &instance, pass, *j));
-    return WK_LAUNCH(c, &end_kernel, &instance, tiles, *j);
+    return WK_LAUNCH(c, &pass_kernel, &instance, pass, *j);
 }
 
 wk_status wk_gpu_joint_gradients(const wk_call *c, const attn_args *a, attn_view y)

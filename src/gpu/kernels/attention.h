@@ -89,6 +89,7 @@ typedef struct {
 enum {
     WK_JOINT_KEYS = 128, /* that a block owns */
     WK_JOINT_SIDE = 8,   /* units whose blocks begin in turns */
+    WK_JOINT_END = 16,   /* tiles of dq that one of the last blocks has */
     WK_JOINT_ROUND = 128 /* queries of a head are so many, or as many times that */
 };
 enum {

@@ -3,6 +3,7 @@
  * A block owns keys, with dk and dv in registers, and goes through the queries that see them. Eight waves have the products; one
  * thread has tiles brought, and two have the block's parts of dq added to sums in memory. Who adds after whom is fixed, so that
  * the bits are too: these two wait for their turn. A block waits only for such as have begun before it, but for pairs (below).
+ * The last blocks make dq of the sums, while others still have products: there are seldom as many of these as would fill the device.
  *
  * Operands are f16, of q, k, v and dy after a power of two has brought them where f16 has them: what bf16 has below 2^-25 of the
  * largest element, or 2^-31 where some are far larger than most, is lost. So the weights, which must have an operand's type, are
@@ -301,6 +302,21 @@ DEVICE void shared_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;"
 /* Of the waves with products. */
 DEVICE void products_barrier() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
+/* How many blocks add to a tile. */
+template <int N> DEVICE u32 all_turns(const attn_joint_args &a, int tile)
+{
+    u32 seen = (u32)(tile * N + N - 1) / WK_JOINT_KEYS + 1;
+    return a.causal && seen < (u32)a.blocks ? seen : (u32)a.blocks;
+}
+/* Until so many have. */
+DEVICE void wait_turn(const u32 *turns, u32 turn)
+{
+    u32 now;
+    do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(turns) : "memory");
+    } while (now != turn);
+}
+
 /* Which keys a block has, and the tiles of queries that see them.
  *
  * Blocks of a unit that is not causal add in the order of their keys, and each waits for the one before it all along: blocks of some
@@ -312,12 +328,14 @@ struct joint_walk {
     int lo; /* the first tile of each head */
     MEMBER int first() const { return (int)block * WK_JOINT_KEYS; }
     MEMBER u32 lower(const attn_joint_args &a) const { return a.causal && a.paired ? (u32)a.blocks / 2 : 0; }
+    /* A unit's. */
+    MEMBER u32 each(const attn_joint_args &a) const { return (u32)a.blocks - lower(a); }
     /* The first keys of a block, by its number, and the second; false: it has none. */
     template <int N> MEMBER bool find(const attn_joint_args &a, u32 number, int part)
     {
-        u32 each = (u32)a.blocks - lower(a), side = lower(a) ? 1 : WK_JOINT_SIDE, set = number / (side * each) * side;
+        u32 side = lower(a) ? 1 : WK_JOINT_SIDE, set = number / (side * each(a)) * side;
         u32 units_left = (u32)(a.batch * a.hk) - set;
-        number -= set * each;
+        number -= set * each(a);
         side = side < units_left ? side : units_left;
         unit = set + number % side;
         number /= side;
@@ -328,8 +346,7 @@ struct joint_walk {
     /* How many add to a tile before this block. */
     template <int N> MEMBER u32 turn_at(const attn_joint_args &a, int tile) const
     {
-        u32 last = (u32)(tile * N + N - 1) / WK_JOINT_KEYS, half = lower(a);
-        last = last < (u32)a.blocks ? last : (u32)a.blocks - 1;
+        u32 last = all_turns<N>(a, tile) - 1, half = lower(a);
         if (!a.causal)
             return block;
         return block >= half ? last - block : block + (last >= half ? last + 1 - half : 0);
@@ -342,6 +359,40 @@ struct joint_walk {
         return batch * a.hq + (unit - batch * (u32)a.hk) * a.group;
     }
 };
+
+/* Four lanes exchange words: lane m has the m-th of each afterwards. */
+DEVICE void exchange_four(u32 *w)
+{
+    UNROLL
+    for (int bit = 1; bit < 4; bit *= 2) {
+        bool upper = lane_id() & bit;
+        UNROLL
+        for (int i = 0; i < 4; i++)
+            if (!(i & bit)) {
+                u32 theirs = shuffle_xor(upper ? w[i] : w[i | bit], bit);
+                w[i] = upper ? theirs : w[i];
+                w[i | bit] = upper ? w[i | bit] : theirs;
+            }
+    }
+}
+
+/* 32 columns of a wave's 16 rows as products have them, times 2^shift and factor, to rows of D columns of which n are there. */
+template <class T, int D> DEVICE void store_rows(T *to, int n, const pack<f32, 4> *from, int shift, f32 factor)
+{
+    UNROLL
+    for (int k = 0; k < 2; k++) {
+        int row = lane_id() / 4 + k * 8;
+        pack<u32, 4> w;
+        UNROLL
+        for (int j = 0; j < 4; j++) {
+            const f32 *two = from[j].v + 2 * k;
+            w.v[j] = two_of<T>(times_power(two[0], shift) * factor, times_power(two[1], shift) * factor);
+        }
+        exchange_four(w.v);
+        if (row < n)
+            store<4>((u32 *)(to + row * D + lane_id() % 4 * 8), w);
+    }
+}
 
 template <int D> struct joint_pass {
     typedef joint_room<D> room_t;
@@ -449,11 +500,11 @@ template <int D> struct joint_pass {
 };
 
 template <int D, class T>
-DEVICE u32 joint_products(const attn_joint_args &a, const joint_walk &w, int part, u32 count, joint_room<D> &room)
+DEVICE u32 joint_products(const attn_joint_args &a, const joint_shifts &n, const joint_walk &w, int part, u32 count,
+                          joint_room<D> &room)
 {
     const int N = joint_room<D>::N;
     joint_pass<D> pass = {};
-    joint_shifts n = shifts_of(a.peaks);
     pass.score = times_power(a.scale * LOG2E, -n.q - n.k);
     pass.slope = power(n.s);
     pass.owner0 = w.first() + wave_id() * 16;
@@ -469,15 +520,12 @@ DEVICE u32 joint_products(const attn_joint_args &a, const joint_walk &w, int par
     gate_arrive(&room.tile_empty[(count & 1) ^ 1]);
     gate_arrive(&room.keys_empty);
     int of_dk = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.q), of_dv = -(WEIGHT_SHIFT + n.dy);
+    i64 at = ((i64)w.unit * a.t + pass.owner0) * D;
     UNROLL
-    for (int c = 0; c < D / 16; c++)
-        UNROLL
-        for (int i = 0; i < MMA_VALUES; i++) {
-            pass.dk[c][i] = times_power(pass.dk[c][i], of_dk);
-            pass.dv[c][i] = times_power(pass.dv[c][i], of_dv);
-        }
-    grad_store<T, D>(a.dk, (i64)w.unit * a.t, pass.owner0, a.t, D, a.scale, pass.dk);
-    grad_store<T, D>(a.dv, (i64)w.unit * a.t, pass.owner0, a.t, D, 1, pass.dv);
+    for (int c = 0; c < D / 32; c++) {
+        store_rows<T, D>((T *)a.dk + at + c * 32, a.t - pass.owner0, (const pack<f32, 4> *)pass.dk[c * 2], of_dk, a.scale);
+        store_rows<T, D>((T *)a.dv + at + c * 32, a.t - pass.owner0, (const pack<f32, 4> *)pass.dv[c * 2], of_dv, 1);
+    }
     return count;
 }
 
@@ -533,10 +581,8 @@ template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_wal
     for (int left = w.all_tiles(a); left > 0; left--, count++, step.go_on(a, w, a.tiles)) {
         if ((count & 1) != place)
             continue;
-        u32 turn = w.turn_at<N>(a, step.tile), now;
-        do {
-            asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(a.turns + step.at) : "memory");
-        } while (now != turn);
+        u32 turn = w.turn_at<N>(a, step.tile);
+        wait_turn(a.turns + step.at, turn);
         gate_wait(&room.sums_full[place], count / 2 & 1);
         proxy_fence();
         u32 from = shared_address(room.sums[place]);
@@ -567,7 +613,60 @@ DEVICE void gates_init(u64 *full, u64 *empty, int filling, int emptying)
     }
 }
 
-/* Blocks: units times blocks of keys. */
+/* Sums of tiles to dq. */
+template <class T, int D> struct joint_end {
+    static const int N = joint_tile<D>::N, AT_ONCE = 2; /* tiles, whose sums are all on their way before the first is used */
+    int half, shift;
+
+    MEMBER void read(const attn_joint_args &a, u32 at, pack<f32, 4> *v) const
+    {
+        UNROLL
+        for (int j = 0; j < 8; j++)
+            v[j] = load<4>(a.sums + (i64)at * (N * D) + (half * 8 + j) * 512 + thread_id() % 128 * 4);
+    }
+    MEMBER void write(const attn_joint_args &a, u32 at, const pack<f32, 4> *v) const
+    {
+        u32 head = at / (u32)a.tiles;
+        int first = (int)(at - head * a.tiles) * N + wave_id() % 4 * 16 + (D == 64 ? half * 64 : 0);
+        T *to = (T *)a.dq + ((i64)head * a.s + first) * D + (D == 64 ? 0 : half * 64);
+        UNROLL
+        for (int c = 0; c < 2; c++)
+            store_rows<T, D>(to + c * 32, a.s - first, v + c * 4, shift, a.scale);
+    }
+    /* Tiles [from, to), after all have added to them. */
+    MEMBER void run(const attn_joint_args &a, u32 from, u32 to)
+    {
+        joint_shifts n = shifts_of(a.peaks);
+        pack<f32, 4> v[AT_ONCE][8];
+        u32 mine = from + thread_id();
+        shift = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.k);
+        half = wave_id() / 4;
+        if (mine < to)
+            wait_turn(a.turns + mine, all_turns<N>(a, (int)(mine % (u32)a.tiles)));
+        products_barrier();
+        for (u32 at = from; at < to; at += AT_ONCE) {
+            UNROLL
+            for (int e = 0; e < AT_ONCE; e++)
+                if (at + e < to)
+                    read(a, at + e, v[e]);
+            UNROLL
+            for (int e = 0; e < AT_ONCE; e++)
+                if (at + e < to)
+                    write(a, at + e, v[e]);
+        }
+    }
+};
+
+/* What the block with a number beyond those with products has to do. */
+template <class T, int D> DEVICE void joint_ends(const attn_joint_args &a, u32 number)
+{
+    joint_end<T, D> end;
+    u32 from = number * WK_JOINT_END, all = (u32)(a.batch * a.hq * a.tiles);
+    if (wave_id() < 8)
+        end.run(a, from, from + WK_JOINT_END < all ? from + WK_JOINT_END : all);
+}
+
+/* Blocks: units times blocks of keys, or pairs of these; then tiles of dq, WK_JOINT_END each. */
 template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
 {
     ROOM(bytes, sizeof(joint_room<D>));
@@ -582,12 +681,17 @@ template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
         room.number = atomic_next_of_all(a.turns + (i64)a.batch * a.hq * a.tiles);
     }
     barrier();
-    u32 count = 0;
+    u32 count = 0, with_products = w.each(a) * (u32)(a.batch * a.hk);
+    if (room.number >= with_products) {
+        joint_ends<T, D>(a, room.number - with_products);
+        return;
+    }
     if (wave_id() < 8) { /* the waves with products have nearly all registers */
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
+        joint_shifts n = shifts_of(a.peaks);
         ROLLED
         for (int part = 0; part < 2 && w.find<joint_room<D>::N>(a, room.number, part); part++)
-            count = joint_products<D, T>(a, w, part, count, room);
+            count = joint_products<D, T>(a, n, w, part, count, room);
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (wave_id() > 10 || lane_id() > 0)
@@ -600,51 +704,3 @@ template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
     }
 }
 #endif
-
-/* ---- after ---- */
-
-/* Four lanes exchange words: lane m has the m-th of each afterwards. */
-DEVICE void exchange_four(u32 *w)
-{
-    UNROLL
-    for (int bit = 1; bit < 4; bit *= 2) {
-        bool upper = lane_id() & bit;
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            if (!(i & bit)) {
-                u32 theirs = shuffle_xor(upper ? w[i] : w[i | bit], bit);
-                w[i] = upper ? theirs : w[i];
-                w[i | bit] = upper ? w[i | bit] : theirs;
-            }
-    }
-}
-
-/* The sums as dq; a block has a tile. */
-template <class T, int D> DEVICE void attn_joint_end(const attn_joint_args &a)
-{
-    const int N = joint_tile<D>::N;
-    joint_shifts n = shifts_of(a.peaks);
-    int shift = -(WEIGHT_SHIFT + n.dy + n.v + n.s + n.k), wave = wave_id() % 4, half = wave_id() / 4;
-    for (i64 at = block_id(); at < (i64)a.batch * a.hq * a.tiles; at += grid_blocks()) {
-        i64 head = at / a.tiles;
-        int first = (int)(at - head * a.tiles) * N + wave * 16 + lane_id() / 4 + (D == 64 ? half * 64 : 0);
-        int col = lane_id() % 4 * 8 + (D == 64 ? 0 : half * 64);
-        pack<f32, 4> v[8];
-        UNROLL
-        for (int j = 0; j < 8; j++)
-            v[j] = load<4>(a.sums + at * (N * D) + (half * 8 + j) * 512 + thread_id() % 128 * 4);
-        UNROLL
-        for (int part = 0; part < 4; part++) { /* of rows, then of columns */
-            int k = part / 2, c = part % 2, row = first + k * 8;
-            pack<u32, 4> w;
-            UNROLL
-            for (int j = 0; j < 4; j++) {
-                const f32 *two = v[c * 4 + j].v + 2 * k;
-                w.v[j] = two_of<T>(times_power(two[0], shift) * a.scale, times_power(two[1], shift) * a.scale);
-            }
-            exchange_four(w.v);
-            if (row < a.s)
-                store<4>((u32 *)((T *)a.dq + (head * a.s + row) * D + col + c * 32), w);
-        }
-    }
-}
