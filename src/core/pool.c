@@ -7,8 +7,8 @@
  * sees the region closed or the owner sees the worker inside. A worker that wakes up late is thus not waited for.
  *
  * The tasks are cut into as many runs of neighbours as there are threads, each with a counter. A thread takes those of
- * its own run, many at a time at first, and then helps with the others: what it reads is mostly one stretch of memory, which its prefetcher
- * follows.
+ * its own run, many at a time at first, and then helps with the others: what it reads is mostly one stretch of memory,
+ * which its prefetcher follows.
  *
  * Idle workers watch the epoch for a short while, which makes back-to-back regions cheap, and then sleep. */
 #ifndef _GNU_SOURCE

@@ -418,8 +418,8 @@ template <class T> DEVICE void fetch_keys(const attn_args &a)
     fetch_ahead(keys_of<T>(a.v, u).row((u32)key), a.dv * sizeof(T));
 }
 
-/* Blocks: x over units of up to ROWS (8, 16) rows, no sequences; z over splits of the keys; WAVES waves. Rows of k and v can be read 16 bytes at a time. PLAIN and
- * PARTS as for attn_matrix. */
+/* Blocks: x over units of up to ROWS (8, 16) rows, no sequences; z over splits of the keys; WAVES waves. Rows of k and v can be
+ * read 16 bytes at a time. PLAIN and PARTS as for attn_matrix. */
 template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void attn_decode(const attn_args &a)
 {
     let_next_begin();
