@@ -5,7 +5,7 @@
 #include "types.h"
 
 /* Windows that roll through registers. A block has a strip of rows, LRN_ACROSS packs of columns wide. */
-enum { LRN_MOST_ROLLED = 7, LRN_STRIP = 32, LRN_ACROSS = 32 };
+enum { LRN_MOST_ROLLED = 7, LRN_STRIP = 64, LRN_ACROSS = 16 };
 /* The gradient: columns and rows of a tile in shared memory, with those around it that its windows see; half the rows in
  * f64. */
 enum { LRN_COLS = 32, LRN_ROWS = 128 };
