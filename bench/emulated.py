@@ -148,17 +148,24 @@ def main():
                 continue
             bf16 = name.endswith("bf16")
             write(os.path.join(folder, "in.safetensors"), tensors, bf16)
-            sums = []
+            sums, ours = [], []
             for impl in ("wick", "miopen"):
                 rows, why = counts(args, folder, op, params, impl)
                 if rows is None:
                     print(f"{name}: {impl}: {why}", file=sys.stderr)
                     break
+                rows = [r for r in rows if impl == "wick" or is_part(r, ours)]
+                ours = rows
                 sums.append((sum(valu(r) for r in rows), sum(lines(r) for r in rows)))
             if len(sums) == 2:
                 (v, m), (v2, m2) = sums
                 dtype = "" if bf16 else " f32"
                 print(f"| {name}{dtype} | {v} | {v2} | {v / v2:.2f} | {m} | {m2} | {m / m2:.2f} |", flush=True)
+
+
+def is_part(row, ours):
+    """Whether a kernel counts for MIOpen: not what mends its results, but what wick's own way runs as well (a bias's gradient)."""
+    return row["kernel"] != "wk_kernel" or (valu(row), lines(row)) in [(valu(r), lines(r)) for r in ours]
 
 
 def valu(row):
