@@ -267,6 +267,36 @@ static void test_memory_limit(void)
     CHECK_FINE();
 }
 
+static uint64_t system_allocations(int64_t bytes)
+{
+    wk_memory_stats before, after;
+    wk_memory(cpu, &before);
+    wk_drop(wk_empty(cpu, WK_U8, SHAPE(bytes)));
+    wk_memory(cpu, &after);
+    return after.system - before.system;
+}
+
+/* No more than 4 GB are kept: of larger sizes that were used before, the oldest makes room. */
+static void test_memory_oldest_goes(void)
+{
+    const int64_t half = 1 << 29;
+    wk_memory_stats s;
+    wk_memory_trim(cpu);
+    CHECK_EQ(system_allocations(2 * half), 1);
+    CHECK_EQ(system_allocations(3 * half), 1);
+    wk_memory(cpu, &s);
+    if (s.cached == 0)
+        return; /* none is kept under a sanitizer */
+    CHECK_EQ(system_allocations(4 * half), 1);
+    CHECK_EQ(system_allocations(half), 1);
+    CHECK_EQ(system_allocations(half), 0);
+    CHECK_EQ(system_allocations(4 * half), 0);
+    CHECK_EQ(system_allocations(3 * half), 0);
+    CHECK_EQ(system_allocations(2 * half), 1);
+    wk_memory_trim(cpu);
+    CHECK_FINE();
+}
+
 /* ---- writing in place ---- */
 
 static void test_into(void)
@@ -452,6 +482,7 @@ int main(void)
     test_scope_corners();
     test_memory();
     test_memory_limit();
+    test_memory_oldest_goes();
     test_into();
     test_overlap();
     test_host_and_back();

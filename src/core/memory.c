@@ -2,7 +2,7 @@
  *
  * A fresh large block costs a page fault every 4 KB, which is several times the cost of the op that fills it.
  * So freed blocks are kept in bins, four to a power of two (at most 25 % waste), and large ones ask for huge
- * pages. Under a sanitizer every block is a malloc of its exact size, so that overruns are seen. */
+ * pages; where there would be too many of them, those that lie there longest are given back. Under a sanitizer every block is a malloc of its exact size, so that overruns are seen. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -67,14 +67,18 @@ void wk_free(void *p)
 
 enum { ALIGN = 64, MIN_SHIFT = 8, BINS = 4 * (48 - MIN_SHIFT), HUGE_PAGE = 2 << 20 };
 
-/* A free block holds the link to the next one of its bin. */
+/* A free block holds its links: to its neighbours in its bin, and to those in the order of being freed. */
 typedef struct free_block {
-    struct free_block *next;
+    struct free_block *above, *below, *older, *newer;
+    size_t size;
+    int bin;
 } free_block;
 
 static struct {
     pthread_mutex_t lock;
-    free_block *bins[BINS];
+    free_block
+        *bins[BINS]; /* the top one of each: freed last, so the likeliest to be in a processor's cache */
+    free_block *oldest, *newest;
     uint64_t limit;
     wk_memory_stats stats;
 } cache = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -105,21 +109,44 @@ static void *system_alloc(size_t size)
     return p;
 }
 
-static void trim_locked(void)
+static void push_locked(void *p, int bin, size_t size)
 {
-    for (int b = 0; b < BINS; b++) {
-        while (cache.bins[b]) {
-            free_block *f = cache.bins[b];
-            cache.bins[b] = f->next;
-            free(f);
-        }
-    }
-    cache.stats.cached = 0;
+    free_block *f = p;
+    *f = (free_block){.below = cache.bins[bin], .older = cache.newest, .size = size, .bin = bin};
+    if (f->below)
+        f->below->above = f;
+    *(f->older ? &f->older->newer : &cache.oldest) = f;
+    cache.bins[bin] = cache.newest = f;
+    cache.stats.cached += size;
 }
 
-static bool over_limit(size_t size)
+static void unlink_locked(free_block *f)
 {
-    return cache.limit && cache.stats.in_use + cache.stats.cached + size > cache.limit;
+    *(f->above ? &f->above->below : &cache.bins[f->bin]) = f->below;
+    if (f->below)
+        f->below->above = f->above;
+    *(f->newer ? &f->newer->older : &cache.newest) = f->older;
+    *(f->older ? &f->older->newer : &cache.oldest) = f->newer;
+    cache.stats.cached -= f->size;
+}
+
+/* Gives back the blocks that were freed first, until no more than so many bytes are kept. */
+static void shrink_locked(uint64_t bytes)
+{
+    while (cache.oldest && cache.stats.cached > bytes) {
+        free_block *f = cache.oldest;
+        unlink_locked(f);
+        free(f);
+    }
+}
+
+/* Whether the limit has room for so many bytes more, if need be after giving back what is kept. */
+static bool fits_locked(size_t size)
+{
+    uint64_t needed = cache.stats.in_use + size;
+    if (cache.limit && needed + cache.stats.cached > cache.limit)
+        shrink_locked(needed < cache.limit ? cache.limit - needed : 0);
+    return !cache.limit || needed <= cache.limit;
 }
 
 /* A block of the bin: from the cache, else from the system, which gets back what is cached before it is asked
@@ -128,18 +155,15 @@ static void *take_locked(int bin, size_t size)
 {
     free_block *f = cache.bins[bin];
     if (f) {
-        cache.bins[bin] = f->next;
-        cache.stats.cached -= size;
+        unlink_locked(f);
         return f;
     }
-    if (over_limit(size))
-        trim_locked();
-    if (over_limit(size))
+    if (!fits_locked(size))
         return NULL;
     cache.stats.system++;
     void *p = system_alloc(size);
-    if (!p && cache.stats.cached) {
-        trim_locked();
+    if (!p && cache.oldest) {
+        shrink_locked(0);
         p = system_alloc(size);
     }
     return p;
@@ -178,12 +202,10 @@ void wk_block_free(void *p, size_t bytes)
         size = (bytes + ALIGN - 1) / ALIGN * ALIGN + (bytes ? 0 : ALIGN);
     pthread_mutex_lock(&cache.lock);
     cache.stats.in_use -= size;
-    bool keep = !EXACT_BLOCKS && cache.stats.cached + size <= max_cached;
+    bool keep = !EXACT_BLOCKS && size <= max_cached;
     if (keep) {
-        free_block *f = p;
-        f->next = cache.bins[bin];
-        cache.bins[bin] = f;
-        cache.stats.cached += size;
+        shrink_locked(max_cached - size);
+        push_locked(p, bin, size);
     }
     pthread_mutex_unlock(&cache.lock);
     if (!keep)
@@ -206,7 +228,7 @@ void wk_block_stats(wk_memory_stats *stats)
 void wk_block_trim(void)
 {
     pthread_mutex_lock(&cache.lock);
-    trim_locked();
+    shrink_locked(0);
     pthread_mutex_unlock(&cache.lock);
 }
 
@@ -214,7 +236,6 @@ void wk_block_limit(uint64_t bytes)
 {
     pthread_mutex_lock(&cache.lock);
     cache.limit = bytes;
-    if (over_limit(0))
-        trim_locked();
+    fits_locked(0);
     pthread_mutex_unlock(&cache.lock);
 }
