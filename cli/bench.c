@@ -12,7 +12,7 @@
 
 static const char help[] =
     "usage: wick bench [--device D] [--filter TEXT] [--impl I] [--against FILE] [--seconds S] [--json]\n"
-    "                  [--tune] [--html FILE] [--list]\n"
+    "                  [--tune] [--large] [--html FILE] [--list]\n"
     "\n"
     "Measures ops at sizes of real models: time, GB/s, TFLOP/s, and the share of what this machine reaches "
     "in a plain\n"
@@ -26,6 +26,7 @@ static const char help[] =
     "kept "
     "in\n"
     "                  tune.txt in the cache folder and used from then on, here and by every program\n"
+    "  --large         on the CPU, arrays of a gigabyte, which no cache holds (takes 4 GB)\n"
     "  --against FILE  a peer's times, one JSON object a line with case and us; prints the ratio (above 1: "
     "wick is\n"
     "                  faster) and the geometric mean of the ratios\n"
@@ -53,7 +54,7 @@ typedef struct {
     arg_list filters;
     const char *against, *impl, *html;
     double seconds;
-    bool json, list, tune;
+    bool json, list, tune, large;
     peer_case peers[MAX_PEER];
     int n_peers;
     double copy_gbs;                      /* what a copy reaches on the CPU; 0 until measured */
@@ -205,10 +206,9 @@ static double copy_limit(bench *b, double bytes)
 {
     if (b->device->kind != WK_KIND_CPU)
         return bench_copy_rate(b->device, b->seconds, bytes);
-    for (const bench_case *k = bench_cases(b->device->kind); k->name && b->copy_gbs == 0; k++) {
-        if (strcmp(k->name, "copy.f32") == 0)
-            b->copy_gbs = k->bytes / measure_case(b, k) * 1e-3;
-    }
+    const bench_case *copy = bench_cases(b->device->kind, b->large);
+    if (b->copy_gbs == 0)
+        b->copy_gbs = copy->bytes / measure_case(b, copy) * 1e-3;
     return b->copy_gbs;
 }
 
@@ -216,7 +216,7 @@ static double matmul_limit(bench *b, wk_dtype dtype)
 {
     double *limit = &b->matmul_tflops[dtype];
     const bench_case *found = NULL;
-    for (const bench_case *k = bench_cases(b->device->kind); k->name && *limit == 0; k++) {
+    for (const bench_case *k = bench_cases(b->device->kind, b->large); k->name && *limit == 0; k++) {
         bool product = strcmp(k->op, "matmul") == 0 && k->dtype == dtype && k->flops > 1e9;
         found = product && (!found || k->flops > found->flops) ? k : found;
     }
@@ -304,7 +304,7 @@ static int finish(bench *b, int failed)
 
 static int list_cases(const bench *b)
 {
-    for (const bench_case *k = bench_cases(b->device->kind); k->name; k++) {
+    for (const bench_case *k = bench_cases(b->device->kind, b->large); k->name; k++) {
         if (selected(b, k->name))
             printf("%s\n", k->name);
     }
@@ -313,7 +313,7 @@ static int list_cases(const bench *b)
 
 static int run_cases(bench *b)
 {
-    const bench_case *cases = bench_cases(b->device->kind);
+    const bench_case *cases = bench_cases(b->device->kind, b->large);
     int total = 0, done = 0, failed = 0;
     for (const bench_case *k = cases; k->name; k++)
         total += selected(b, k->name);
@@ -339,11 +339,17 @@ static int run_cases(bench *b)
 static int parse(bench *b, int argc, char **argv)
 {
     const char *device = "auto", *seconds = "0.3";
-    const arg_option known[] = {{"device", .value = &device},   {"filter", .list = &b->filters},
-                                {"impl", .value = &b->impl},    {"against", .value = &b->against},
-                                {"seconds", .value = &seconds}, {"json", .flag = &b->json},
-                                {"html", .value = &b->html},    {"list", .flag = &b->list},
-                                {"tune", .flag = &b->tune},     {0}};
+    const arg_option known[] = {{"device", .value = &device},
+                                {"filter", .list = &b->filters},
+                                {"impl", .value = &b->impl},
+                                {"against", .value = &b->against},
+                                {"seconds", .value = &seconds},
+                                {"json", .flag = &b->json},
+                                {"html", .value = &b->html},
+                                {"list", .flag = &b->list},
+                                {"tune", .flag = &b->tune},
+                                {"large", .flag = &b->large},
+                                {0}};
     int status = args_parse(help, known, &argc, argv);
     if (status != ARGS_GO)
         return status;

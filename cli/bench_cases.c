@@ -5,26 +5,44 @@
 
 /* ---- the CPU's ---- */
 
-/* Elements of the large elementwise cases, and bytes of an element. */
+/* Elements of the elementwise cases, and bytes of an element. */
 #define N (16.0 * MB)
 #define F32 4.0
 #define BF16 2.0
 
-/* Cases that exist in f32 and in bf16 alike: X(name, op, sample, bytes as multiples of an element, layout). */
-#define CPU_BOTH(X) \
-    X("copy", "copy", "x=T[16777216]", 2 * N, WK_LAYOUT_PACKED) \
-    X("add", "add", "a=T[16777216] b=T[16777216]", 3 * N, WK_LAYOUT_PACKED) \
-    X("exp", "exp", "x=T[16777216]", 2 * N, WK_LAYOUT_PACKED) \
-    X("gelu", "gelu", "x=T[16777216]", 2 * N, WK_LAYOUT_PACKED) \
-    X("sum_all", "sum", "x=T[16777216]", N, WK_LAYOUT_PACKED) \
-    X("sum_last", "sum", "x=T[4096,4096] dims=-1", N, WK_LAYOUT_PACKED) \
-    X("sum_first", "sum", "x=T[4096,4096] dims=0", N, WK_LAYOUT_PACKED) \
-    X("argmax_last", "argmax", "x=T[4096,4096] dim=-1", N, WK_LAYOUT_PACKED) \
-    X("transpose_copy", "copy", "x=T[4096,4096]", 2 * N, WK_LAYOUT_TRANSPOSED) \
-    X("softmax.4096x1024", "softmax", "x=T[4096,1024]", 8 * MB, WK_LAYOUT_PACKED) \
-    X("layer_norm.4096x1024", "layer_norm", "x=T[4096,1024] weight=T[1024] bias=T[1024]", 8 * MB, \
-      WK_LAYOUT_PACKED) \
-    X("rms_norm.4096x1024", "rms_norm", "x=T[4096,1024] weight=T[1024]", 8 * MB, WK_LAYOUT_PACKED)
+/* Cases that exist in f32 and in bf16 alike, of so many elements (number and text) and of so many rows (text);
+ * tag belongs to their names: X(name, op, sample, bytes as multiples of an element, layout). */
+#define CPU_BOTH(X, tag, elements, count, rows) \
+    X("copy" tag, "copy", "x=T[" count "]", 2 * (elements), WK_LAYOUT_PACKED), \
+        X("add" tag, "add", "a=T[" count "] b=T[" count "]", 3 * (elements), WK_LAYOUT_PACKED), \
+        X("exp" tag, "exp", "x=T[" count "]", 2 * (elements), WK_LAYOUT_PACKED), \
+        X("gelu" tag, "gelu", "x=T[" count "]", 2 * (elements), WK_LAYOUT_PACKED), \
+        X("sum_all" tag, "sum", "x=T[" count "]", elements, WK_LAYOUT_PACKED), \
+        X("sum_last" tag, "sum", "x=T[" rows ",4096] dims=-1", elements, WK_LAYOUT_PACKED), \
+        X("sum_first" tag, "sum", "x=T[" rows ",4096] dims=0", elements, WK_LAYOUT_PACKED), \
+        X("argmax_last" tag, "argmax", "x=T[" rows ",4096] dim=-1", elements, WK_LAYOUT_PACKED), \
+        X("transpose_copy" tag, "copy", "x=T[" rows ",4096]", 2 * (elements), WK_LAYOUT_TRANSPOSED), \
+        X("softmax." rows "x1024" tag, "softmax", "x=T[" rows ",1024]", (elements) / 2, WK_LAYOUT_PACKED), \
+        X("layer_norm." rows "x1024" tag, "layer_norm", "x=T[" rows ",1024] weight=T[1024] bias=T[1024]", \
+          (elements) / 2, WK_LAYOUT_PACKED), \
+        X("rms_norm." rows "x1024" tag, "rms_norm", "x=T[" rows ",1024] weight=T[1024]", (elements) / 2, \
+          WK_LAYOUT_PACKED)
+#define IN_F32(n, o, s, elements, l) \
+    { \
+        n ".f32", o, s, WK_F32, (elements)*F32, 0, l, BENCH_PLAIN \
+    }
+#define IN_BF16(n, o, s, elements, l) \
+    { \
+        n ".bf16", o, s, WK_BF16, (elements)*BF16, 0, l, BENCH_PLAIN \
+    }
+
+/* Arrays of a gigabyte, which no cache holds: these show the memory. */
+static const bench_case cpu_large_cases[] = {
+    CPU_BOTH(IN_F32, ".large", 16 * N, "268435456", "65536"),
+    CPU_BOTH(IN_BF16, ".large", 16 * N, "268435456", "65536"),
+    {"cast.large.f32_bf16", "cast", "x=T[268435456] dtype=bf16", WK_F32, 16 * 6 * N, 0, 0, BENCH_PLAIN},
+    {0},
+};
 
 #define LSTM_LAYER(l) \
     " weight_ih_l" l "=T[2048,512]:-0.04..0.04 weight_hh_l" l "=T[2048,512]:-0.04..0.04" \
@@ -39,13 +57,9 @@
 #define ROWS (8.0 * MB) /* elements of 8192 x 1024 */
 
 static const bench_case cpu_cases[] = {
-#define IN_F32(n, o, s, elements, l) {n ".f32", o, s, WK_F32, (elements)*F32, 0, l, BENCH_PLAIN},
-    CPU_BOTH(IN_F32)
-#undef IN_F32
-#define IN_BF16(n, o, s, elements, l) {n ".bf16", o, s, WK_BF16, (elements)*BF16, 0, l, BENCH_PLAIN},
-        CPU_BOTH(IN_BF16)
-#undef IN_BF16
-            {"cast.f32_bf16", "cast", "x=T[16777216] dtype=bf16", WK_F32, 6 * N, 0, 0, BENCH_PLAIN},
+    CPU_BOTH(IN_F32, "", N, "16777216", "4096"),
+    CPU_BOTH(IN_BF16, "", N, "16777216", "4096"),
+    {"cast.f32_bf16", "cast", "x=T[16777216] dtype=bf16", WK_F32, 6 * N, 0, 0, BENCH_PLAIN},
     {"matmul.1024.f32", "matmul", "a=T[1024,1024] b=T[1024,1024]", WK_F32, 0, 2048 * MB, 0, BENCH_PLAIN},
     {"matmul.1024.f64", "matmul", "a=T[1024,1024] b=T[1024,1024]", WK_F64, 0, 2048 * MB, 0, BENCH_PLAIN},
     {"matmul.1024.bf16", "matmul", "a=T[1024,1024] b=T[1024,1024]", WK_BF16, 0, 2048 * MB, 0, BENCH_PLAIN},
@@ -163,7 +177,7 @@ static const bench_case cpu_cases[] = {
     {0},
 };
 
-const bench_case *bench_cases(wk_device_kind kind)
+const bench_case *bench_cases(wk_device_kind kind, bool large)
 {
-    return kind == WK_KIND_CPU ? cpu_cases : bench_cases_gpu();
+    return kind != WK_KIND_CPU ? bench_cases_gpu() : large ? cpu_large_cases : cpu_cases;
 }

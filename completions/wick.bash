@@ -62,7 +62,7 @@ _wick() {
         fi
         ;;
     check) words='--device --op --impl --dtype --quick --save --tolerance --deny --json --report --help' ;;
-    bench) words='--device --filter --impl --tune --against --seconds --json --html --list --help' ;;
+    bench) words='--device --filter --impl --tune --large --against --seconds --json --html --list --help' ;;
     kernels)
         words='--arch --out --op --jobs --json --help'
         [[ $COMP_CWORD -eq 2 ]] && words='build list --help'

@@ -7,6 +7,7 @@ cd "$folder" || exit 1
 
 fast='--device cpu --seconds 0 --filter rope.f32 --filter matmul.b16'
 check 'the list has the cases' sh -c 'wick bench --device cpu --list | grep -qx rope.f32'
+check 'those past the caches too' sh -c 'wick bench --device cpu --large --list | grep -qx add.large.bf16'
 printf '%s\n' '{"torch": "x"}' '{"case": "rope.f32", "us": 1000000.0}' 'no JSON' >peer.jsonl
 wick bench $fast --json --against peer.jsonl >out.jsonl
 check 'JSON: exit status 0' test $? -eq 0
