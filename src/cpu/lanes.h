@@ -83,6 +83,23 @@ static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
     return _mm512_ternarylogic_epi32(upper, h, _mm512_srli_epi32(l, 16), SELECT);
 }
 
+/* Numbers of any kind, rounded to bf16 in the upper halves. */
+static inline wk_words wk_words_rounded(wk_words w)
+{
+    __m512i last = _mm512_and_si512(_mm512_srli_epi32(w, 16), _mm512_set1_epi32(1));
+    __mmask16 nan = _mm512_cmp_ps_mask(wk_words_lanes(w), wk_words_lanes(w), _CMP_UNORD_Q);
+    __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(w, _mm512_set1_epi32(0x7FFF)), last);
+    return _mm512_mask_or_epi32(rounded, nan, w, _mm512_set1_epi32(0x400000));
+}
+/* The bf16 of words of f32, and of those after them. */
+static inline wk_words wk_words_narrow(wk_words first, wk_words second)
+{
+    static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                       33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+    return _mm512_permutex2var_epi16(wk_words_rounded(first), _mm512_loadu_si512(upper),
+                                     wk_words_rounded(second));
+}
+
 #else
 
 static inline wk_lanes wk_lanes_at_least(wk_lanes x, float bound) { return x < bound ? bound : x; }
@@ -110,6 +127,10 @@ static inline wk_words wk_words_of(wk_lanes low, wk_lanes high) { return wk_bf16
 static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
 {
     return (wk_float_bits(low) + 0x8000) >> 16 | ((wk_float_bits(high) + 0x8000) & 0xFFFF0000);
+}
+static inline wk_words wk_words_narrow(wk_words first, wk_words second)
+{
+    return wk_f32_to_bf16(wk_bits_float(first)) | (wk_words)wk_f32_to_bf16(wk_bits_float(second)) << 16;
 }
 
 #endif

@@ -85,8 +85,7 @@ static void run_direct_task(void *ctx, int64_t task)
     const plan *p = ctx;
     const wk_map *m = p->m;
     _Alignas(WK_LINE) char in_buf[WK_MAP_INPUTS][WK_BLOCK * 4], out_buf[WK_BLOCK * 4];
-    wk_dtype dtype = m->out->dtype;
-    size_t bytes = wk_bytes(dtype);
+    size_t bytes = wk_bytes(m->out->dtype);
     bool straight = !p->stream || (WK_WORDS_STREAM && (uintptr_t)wk_ptr(m->out) % WK_LINE == 0);
     int64_t begin = task * TASK_BLOCKS * WK_BLOCK, end = begin + TASK_BLOCKS * WK_BLOCK;
     for (int64_t i = begin; i < end && i < p->count; i += WK_BLOCK) {
@@ -94,9 +93,10 @@ static void run_direct_task(void *ctx, int64_t task)
         const void *in[WK_MAP_INPUTS];
         char *y = (char *)wk_ptr(m->out) + (size_t)i * bytes;
         for (int k = 0; k < m->n_in; k++) {
-            in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], bytes, wk_ptr(m->in[k]), i, n, in_buf[k]);
+            wk_dtype from = m->in[k]->dtype;
+            in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], wk_bytes(from), wk_ptr(m->in[k]), i, n, in_buf[k]);
             if (p->stream && !(WK_WORDS_STREAM && k == 0)) /* that by the loop: see lanes.h */
-                wk_walk_prefetch(&p->walk[k], dtype, wk_ptr(m->in[k]), i + n, n);
+                wk_walk_prefetch(&p->walk[k], from, wk_ptr(m->in[k]), i + n, n);
         }
         p->direct(straight ? y : out_buf, in, n, p->stream && straight);
         if (!straight)
@@ -104,10 +104,27 @@ static void run_direct_task(void *ctx, int64_t task)
     }
 }
 
+/* A wk_lanes_fn from f32 to bf16. */
+static void narrow(void *out, const void *const *in, int64_t n, bool stream)
+{
+    enum { HALF = sizeof(wk_words) / sizeof(float), STEP = 2 * HALF };
+    const float *x = in[0];
+    uint16_t *y = out;
+    int64_t i = 0;
+    for (; i + STEP <= n; i += STEP) {
+        wk_words_ahead(x + i, 4096), wk_words_ahead(x + i + HALF, 4096);
+        wk_words_store(y + i, wk_words_narrow(wk_words_load(x + i), wk_words_load(x + i + HALF)), stream);
+    }
+    for (; i < n; i++)
+        y[i] = wk_f32_to_bf16(x[i]);
+}
+
 /* The function that takes the call's elements as they are, if there is one. */
 static wk_lanes_fn direct_of(const wk_map *m)
 {
     wk_dtype dtype = m->out->dtype;
+    if (!m->fn && dtype == WK_BF16 && m->in[0]->dtype == WK_F32)
+        return WK_WIDE_LANES(narrow);
     wk_lanes_fn direct = dtype == WK_F32 ? m->direct_f32 : dtype == WK_BF16 ? m->direct_bf16 : NULL;
     for (int k = 0; k < m->n_in; k++)
         direct = m->in[k]->dtype == dtype ? direct : NULL;
