@@ -158,19 +158,38 @@ static size_t make_object(unsigned char *p)
     return 120 + sizeof note + sizeof metadata - 1;
 }
 
-static void test_objects(void)
+/* The same by NVIDIA's: names, the kernel's code and attributes: 64 registers, 48 bytes of memory, and three instructions
+ * marked, of which two are for spilled registers. */
+static size_t make_cubin(unsigned char *p)
 {
-    unsigned char data[512], changed[512];
+    static const char names[] = "\0.text.k\0.nv.info.k";
+    static const unsigned char info[] = "\x03\x1B\xFF\x00"
+                                        "\x04\x2F\x08\x00\x01\x00\x00\x00\x40\x00\x00\x00"
+                                        "\x04\x11\x08\x00\x01\x00\x00\x00\x30\x00\x00\x00"
+                                        "\x04\x55\x18\x00\x01\x00\x00\x00\x10\x00\x00\x00\x02\x00\x00\x00"
+                                        "\x20\x00\x00\x00\x01\x00\x00\x00\x30\x00\x00\x00";
+    enum { SECTIONS = 3, NAMES = 64 + SECTIONS * 64, INFO = NAMES + sizeof names };
+    unsigned char head[64] = "\x7F"
+                             "ELF\x02\x01\x01";
+    unsigned char sections[SECTIONS][64] = {{0}, {1}, {9}}; /* where their names are */
+    head[18] = 190;                                         /* the machine */
+    head[40] = 64;                                          /* where sections are described */
+    head[60] = SECTIONS;
+    sections[0][24] = NAMES & 255, sections[0][25] = NAMES >> 8, sections[0][32] = sizeof names;
+    sections[2][24] = INFO & 255, sections[2][25] = INFO >> 8, sections[2][32] = sizeof info - 1;
+    memcpy(p, head, 64);
+    memcpy(p + 64, sections, sizeof sections);
+    memcpy(p + NAMES, names, sizeof names);
+    memcpy(p + INFO, info, sizeof info - 1);
+    return INFO + sizeof info - 1;
+}
+
+/* Whatever is in an object, it is read within its bounds: for sanitizers to see. */
+static void damage_object(const unsigned char *data, size_t n)
+{
+    unsigned char changed[512];
     wk_object_facts f;
-    size_t n = make_object(data);
-    SAY(wk_object_facts_of(data, n, &f), "the object does not read");
-    SAY(f.registers == 128 && f.scalar_registers == 48 && f.shared_bytes == 4096 && f.scratch_bytes == 8,
-        "%d registers, %d scalar ones, %d shared, %d scratch", f.registers, f.scalar_registers,
-        f.shared_bytes, f.scratch_bytes);
-    wk_occupancy o = wk_occupancy_of(wk_arch_find("gfx90a"), &f, 256);
-    SAY(o.now == 4 && o.most == 8, "%d of %d waves", o.now, o.most);
-    for (size_t i = 0; i < n;
-         i++) { /* whatever is in it, it is read within its bounds: for sanitizers to see */
+    for (size_t i = 0; i < n; i++) {
         unsigned char *exact = malloc(i + 1);
         memcpy(exact, data, i);
         wk_object_facts_of(exact, i, &f);
@@ -181,6 +200,25 @@ static void test_objects(void)
             wk_object_facts_of(changed, n, &f);
         }
     }
+}
+
+static void test_objects(void)
+{
+    unsigned char data[512];
+    wk_object_facts f;
+    size_t n = make_object(data);
+    SAY(wk_object_facts_of(data, n, &f), "the object does not read");
+    SAY(f.registers == 128 && f.scalar_registers == 48 && f.shared_bytes == 4096 && f.scratch_bytes == 8,
+        "%d registers, %d scalar ones, %d shared, %d scratch", f.registers, f.scalar_registers,
+        f.shared_bytes, f.scratch_bytes);
+    wk_occupancy o = wk_occupancy_of(wk_arch_find("gfx90a"), &f, 256);
+    SAY(o.now == 4 && o.most == 8, "%d of %d waves", o.now, o.most);
+    damage_object(data, n);
+    n = make_cubin(data);
+    SAY(wk_object_facts_of(data, n, &f), "the cubin does not read");
+    SAY(f.registers == 64 && f.scratch_bytes == 48 && f.spills == 2, "%d registers, %d scratch, %d spills",
+        f.registers, f.scratch_bytes, f.spills);
+    damage_object(data, n);
     SAY(!wk_object_facts_of("no code at all", 14, &f), "text read as code");
 }
 

@@ -33,12 +33,11 @@ static int least_blocks(const wk_kernel *k, const wk_instance *i)
 
 /* "INSTANCE(wk_kernel, softmax_rows, softmax_args, 256, f16, 1)" behind the file it is in, and behind `definition`. The
  * blocks of a cluster are the last parameter. */
-static void instance_source(const wk_kernel *k, const wk_instance *i, const wk_kernel_name *name,
-                            const char *definition, char *source, size_t room)
+static void instance_source(const wk_kernel *k, const wk_kernel_name *name, int least, const char *definition,
+                            char *source, size_t room)
 {
     const char *arguments = strchr(name->text, '<') + 1;
     char blocks[48] = "(";
-    int least = least_blocks(k, i);
     if (k->clusters)
         snprintf(blocks, sizeof blocks, "_CLUSTER(%d, %d, ", atoi(strrchr(arguments, ',') + 1), least);
     else if (least)
@@ -68,9 +67,17 @@ static void add_option(option_list *o, const char *format, const char *value)
     o->n++;
 }
 
-static void options_for(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k, option_list *o)
+/* What bounds a kernel's registers on NVIDIA. */
+typedef struct {
+    int blocks;    /* on a unit, at least; 0: as the compiler likes */
+    int registers; /* 0: what the blocks leave */
+} register_bounds;
+
+static void options_for(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,
+                        const register_bounds *bounds, option_list *o)
 {
     bool amd = kind == WK_KIND_ROCM;
+    char registers[12];
     o->n = 0;
     /* Hopper's own instructions have a name of their own. */
     add_option(o, amd ? "--offload-arch=%s" : "--gpu-architecture=%s",
@@ -82,6 +89,10 @@ static void options_for(wk_device_kind kind, const char *arch, int wave, const w
         add_option(o, "%s", "-Wno-unused-value");
     if (k->exact)
         add_option(o, "%s", amd ? "-ffp-contract=off" : "--fmad=false");
+    if (bounds->registers) {
+        snprintf(registers, sizeof registers, "%d", bounds->registers);
+        add_option(o, "--maxrregcount=%s", registers);
+    }
 }
 
 void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_instance *i, wk_cache_key *key)
@@ -89,13 +100,15 @@ void wk_kernel_key(const char *arch, int wave, const wk_kernel *k, const wk_inst
     wk_kernel_name name;
     char source[400];
     wk_kernel_name_of(k, i, &name);
-    instance_source(k, i, &name, "", source, sizeof source); /* a made formula's name holds a hash of it */
+    /* A made formula's name holds a hash of it. */
+    instance_source(k, &name, least_blocks(k, i), "", source, sizeof source);
     snprintf(key->text, sizeof key->text, "%s wave %d%s\n%sfiles %016llx\n", arch, wave,
              k->exact ? " exact" : "", source, (unsigned long long)wk_kernel_hash(k->file));
 }
 
-static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kernel *k, const wk_instance *i,
-                         const wk_kernel_name *name, void **code, size_t *bytes)
+static wk_status compile_within(const register_bounds *bounds, wk_rtc *rtc, const char *arch, int wave,
+                                const wk_kernel *k, const wk_instance *i, const wk_kernel_name *name,
+                                void **code, size_t *bytes)
 {
     const char *definition = definition_of(k, i);
     size_t room = 400 + strlen(definition);
@@ -104,8 +117,8 @@ static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kerne
     wk_kernel_texts texts = wk_kernel_sources();
     if (!source)
         return wk_fail(WK_ERR_MEMORY, "compiling %s: out of memory", name->text);
-    instance_source(k, i, name, definition, source, room);
-    options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, &options);
+    instance_source(k, name, bounds->blocks, definition, source, room);
+    options_for(rtc == &wk_rocm_rtc ? WK_KIND_ROCM : WK_KIND_CUDA, arch, wave, k, bounds, &options);
     wk_rtc_job job = {.name = name->text,
                       .source = source,
                       .headers = texts.texts,
@@ -116,6 +129,41 @@ static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kerne
     wk_status status = wk_rtc_compile(rtc, &job, code, bytes);
     wk_free(source);
     return status;
+}
+
+/* Other bounds in the place of those under which code spills: first the same registers, but known to the whole compiler and
+ * not only to its end; then one block less. False: it does not spill, or nothing is left to try. On sm_90, where bounds
+ * were chosen by the clock, they hold. */
+static bool bounds_without_spills(const char *arch, const wk_kernel *k, const void *code, size_t bytes,
+                                  register_bounds *bounds)
+{
+    const wk_arch *a = wk_arch_find(arch);
+    wk_object_facts f;
+    if (!a || a->kind != WK_KIND_CUDA || strcmp(arch, "sm_90") == 0 || !wk_object_facts_of(code, bytes, &f) ||
+        f.spills == 0)
+        return false;
+    if (!bounds->registers) {
+        bounds->registers = f.registers;
+        return true;
+    }
+    f.shared_bytes = 0; /* not what is short */
+    int blocks = wk_occupancy_of(a, &f, k->threads).now;
+    if (bounds->blocks && blocks > bounds->blocks)
+        blocks = bounds->blocks;
+    *bounds = (register_bounds){.blocks = blocks - 1};
+    return blocks > 1;
+}
+
+static wk_status compile(wk_rtc *rtc, const char *arch, int wave, const wk_kernel *k, const wk_instance *i,
+                         const wk_kernel_name *name, void **code, size_t *bytes)
+{
+    register_bounds bounds = {.blocks = least_blocks(k, i)};
+    for (;;) {
+        WK_TRY(compile_within(&bounds, rtc, arch, wave, k, i, name, code, bytes));
+        if (!bounds_without_spills(arch, k, *code, *bytes, &bounds))
+            return WK_OK;
+        wk_free(*code);
+    }
 }
 
 wk_status wk_kernel_code(wk_device_kind kind, const char *arch, int wave, const wk_kernel *k,

@@ -137,7 +137,7 @@ static bool kernel_facts(span *s, uint64_t pairs, wk_object_facts *f)
                  {".sgpr_count", &f->scalar_registers},
                  {".group_segment_fixed_size", &f->shared_bytes},
                  {".private_segment_fixed_size", &f->scratch_bytes},
-                 {".vgpr_spill_count", &f->spilled}};
+                 {".vgpr_spill_count", &f->spills}};
     for (uint64_t i = 0; i < pairs; i++) {
         value key, v;
         if (!take_value(s, &key) || !take_value(s, &v))
@@ -201,7 +201,18 @@ static bool amd_facts(span file, const Elf64_Ehdr *e, wk_object_facts *f)
 /* ---- NVIDIA ---- */
 
 /* Attributes of .nv.info: a form, a kind and either two bytes or a size and that many bytes. */
-enum { FORM_SIZED = 4, KIND_FRAME = 0x11, KIND_REGISTERS = 0x2F, RESERVED = 1024 };
+enum { FORM_SIZED = 4, KIND_FRAME = 0x11, KIND_REGISTERS = 0x2F, KIND_MARKS = 0x55, RESERVED = 1024 };
+
+/* Marks of instructions: what it is, and where it stands. Spills are told from arrays by them: both are in the frame. */
+static int count_spills(span marks)
+{
+    enum { SPILL = 1 };
+    uint32_t mark[2];
+    int n = 0;
+    while (take(&marks, mark, sizeof mark))
+        n += mark[0] == SPILL;
+    return n;
+}
 
 static void info_facts(span s, wk_object_facts *f)
 {
@@ -214,6 +225,8 @@ static void info_facts(span s, wk_object_facts *f)
             continue;
         if (!part(s, 0, size, &value) || !take(&s, NULL, size))
             return;
+        if (head[1] == KIND_MARKS)
+            f->spills += count_spills(value);
         if (!take(&value, words, sizeof words))
             continue;
         if (head[1] == KIND_FRAME && (int)words[1] > f->scratch_bytes)

@@ -10,7 +10,7 @@ typedef struct {
     int scalar_registers; /* of a wave; AMD alone */
     int shared_bytes;     /* of a block */
     int scratch_bytes;    /* of a lane, in memory: spilled registers and arrays that are no registers */
-    int spilled;          /* registers; AMD alone */
+    int spills;           /* AMD: registers; NVIDIA: instructions that store or load them */
 } wk_object_facts;
 
 /* Of the one kernel in an AMD code object or a cubin; false when it is neither or damaged. */
