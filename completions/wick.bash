@@ -29,7 +29,7 @@ _wick() {
         COMPREPLY=($(compgen -f -- "$current"))
         return
         ;;
-    --arch) words='gfx906 gfx908 gfx90a gfx942 gfx950 gfx1030 gfx1100 gfx1101 gfx1151 gfx1201 sm_75 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' ;;
+    --arch) words='gfx906 gfx908 gfx90a gfx942 gfx950 gfx1030 gfx1100 gfx1101 gfx1151 gfx1201 sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' ;;
     --save | --out)
         COMPREPLY=($(compgen -d -- "$current"))
         return

@@ -1,7 +1,7 @@
 #!/bin/sh
-# broken_gpu.sh WICK OLD BROKEN: a driver that is missing, too old or failing costs the device, with a clear message,
-# and leaves the CPU working. OLD and BROKEN are libraries made of fake_driver.c.
-wick=$1 old=$2 broken=$3
+# broken_gpu.sh WICK OLD BROKEN TURING: a driver that is missing, too old or failing, and a GPU that is too old, cost the
+# device, with a clear message, and leave the CPU working. The last three are libraries made of fake_driver.c.
+wick=$1 old=$2 broken=$3 turing=$4
 passed=0 failed=0
 expect() { # what, word, exit status, then the command
     what=$1 word=$2 want=$3
@@ -32,6 +32,10 @@ for maker in cuda rocm; do
     done
     expect "$maker switched off" "no device '$maker:0'" 1 env WICK_DEVICES=cpu "$wick" check --device $maker:0
 done
+expect "a GPU that is too old" "sm_75, expected sm_80 or newer" 1 \
+    env WICK_DEVICES=cuda "WICK_CUDA_LIBRARY=$turing" "$wick" check --device cuda:0 --op relu
+expect "a GPU that is too old: the CPU" "^cpu:.* 0 failed" 0 \
+    env WICK_DEVICES=cuda "WICK_CUDA_LIBRARY=$turing" "$wick" check --op relu --dtype f32
 # A library of the maker's that is wished for and no good is not replaced by another one.
 expect "cuDNN missing" "libcudnn  *not found" 0 env WICK_CUDNN_LIBRARY=/nowhere/libcudnn.so.9 "$wick" info
 expect "cuDNN that is none" "libcudnn .*too old: it lacks" 0 env "WICK_CUDNN_LIBRARY=$old" "$wick" info

@@ -96,6 +96,8 @@ static wk_status open_mailbox(wk_gpu *g)
     return WK_OK;
 }
 
+enum { OLDEST_SM = 80 }; /* of those whose instructions NVIDIA's side of the kernels has */
+
 wk_status wk_gpu_open(wk_gpu *g, const wk_driver *driver, int ordinal)
 {
     wk_gpu_facts f = {0};
@@ -107,6 +109,9 @@ wk_status wk_gpu_open(wk_gpu *g, const wk_driver *driver, int ordinal)
         code = g->driver->enter(g->context);
     if (code)
         return wk_gpu_fail(g, code, "opening the device");
+    if (driver->kind == WK_KIND_CUDA && atoi(f.arch + strlen("sm_")) < OLDEST_SM)
+        return wk_fail(WK_ERR_DEVICE, "%s: %s is %s, expected sm_%d or newer", g->base.name, f.name, f.arch,
+                       OLDEST_SM);
     snprintf(g->base.description, sizeof g->base.description, "%s, %s, %d units of %d lanes, %.1f GiB",
              f.name, f.arch, f.units, f.wave, (double)f.memory / 0x1p30);
     g->facts = f;
