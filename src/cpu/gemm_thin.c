@@ -18,9 +18,11 @@ enum {
     MIN_K_BY_COLUMNS = 64,   /* columns shorter than this are mostly left-overs beside full vectors */
     THIN_ROWS = 4,           /* of A that are worked on together, */
     THIN_STEP = 4,           /* with so many rows or columns of B */
-    PART_BYTES = 512 << 10,  /* of B, in a task */
-    ROW_BYTES = 8 << 10,     /* of a row of B, in a task: sums of that width stay in the first-level cache */
-    FINISH_COLUMNS = 512     /* in a task that adds up parts */
+    PART_BYTES = 512 << 10,  /* of B, in a task, */
+    BIG_TASKS = 32,      /* twice that by rows, whose tasks leave sums to be added up, where so many remain */
+    ROW_BYTES = 8 << 10, /* of a row of B, in a task: sums of that width stay in the first-level cache */
+    CACHE_BYTES = 64 << 20, /* of a B that may lie in a cache */
+    FINISH_COLUMNS = 512    /* in a task that adds up parts */
 };
 
 /* y[m, jn] = x[m, kn] . b[kn, jn]; columns: those of b are contiguous, else the rows are. */
@@ -29,7 +31,7 @@ typedef struct {
     void *y;
     int64_t ldx, ldy, rs, cs, kn, jn;
     int m;
-    bool columns;
+    bool columns, from_memory;
 } thin_part;
 
 /* ---- Vectors of the compute type from the dtypes of B ---- */
@@ -227,12 +229,14 @@ bool WK_ISA(gemm_thin_plan)(gemm_plan *plan, const wk_gemm_args *g)
         g = &t;
         plan->transposed = true;
     }
-    int64_t part = PART_BYTES / (int64_t)wk_bytes(g->b.dtype), bytes = (int64_t)gemm_compute_bytes(g);
+    int64_t size = (int64_t)wk_bytes(g->b.dtype), part = PART_BYTES / size,
+            bytes = (int64_t)gemm_compute_bytes(g);
     if (by_columns(g)) {
         plan->kc = even(g->k, part / THIN_STEP);
         plan->nt = gemm_round_up(even(g->n, part / plan->kc), THIN_STEP);
     } else {
-        plan->nt = even(g->n, ROW_BYTES / (int64_t)wk_bytes(g->b.dtype));
+        part += g->k * g->n >= 2 * BIG_TASKS * part ? part : 0;
+        plan->nt = even(g->n, ROW_BYTES / size);
         plan->kc = gemm_round_up(even(g->k, part / plan->nt), THIN_STEP);
     }
     plan->tasks = gemm_blocks(g->k, plan->kc) * gemm_blocks(g->n, plan->nt);
@@ -291,6 +295,7 @@ static void part_task(void *ctx, int64_t task)
     int64_t bytes = (int64_t)gemm_compute_bytes(g), k_part = task % s->k_parts;
     int64_t p = k_part * s->plan->kc, j = task / s->k_parts * s->plan->nt;
     thin_part t = {.columns = by_columns(g), .ldx = s->ldx, .ldy = g->n, .rs = g->b.rs, .cs = g->b.cs};
+    t.from_memory = g->k * g->n * (int64_t)wk_bytes(g->b.dtype) > CACHE_BYTES;
     t.kn = gemm_min(s->plan->kc, g->k - p);
     t.jn = gemm_min(s->plan->nt, g->n - j);
     t.b = (const char *)g->b.data + (p * g->b.rs + j * g->b.cs) * (int64_t)wk_bytes(g->b.dtype);
