@@ -366,23 +366,35 @@ static void FN(reduce_task)(void *ctx, int64_t task)
         FN(fold_row)(r, u / p->chunks, u % p->chunks);
 }
 
+/* One chunk's parts of n results, which begin at part `at`, into acc and places. */
+static void FN(merge_chunk)(const FN(reducer) * r, int64_t at, int64_t n, ACC *acc, int64_t *places)
+{
+    const ACC *part = r->acc + at;
+    if (r->fold->combine == '+') { /* vectors */
+        for (int64_t j = 0; j < n; j++)
+            acc[j] += part[j];
+        return;
+    }
+    for (int64_t j = 0; j < n; j++)
+        FN(merge)(r->fold, acc + j, r->place ? places + j : NULL, part[j], r->place ? r->place[at + j] : 0);
+}
+
 /* Combines the chunks of BLOCK results and writes them. */
 static void FN(finish_task)(void *ctx, int64_t task)
 {
     const FN(reducer) *r = ctx;
     const reduce_plan *p = &r->p;
     _Alignas(64) T values[BLOCK];
+    ACC acc[BLOCK];
     int64_t places[BLOCK];
     int64_t begin = task * BLOCK, n = p->outs - begin < BLOCK ? p->outs - begin : BLOCK;
-    for (int64_t j = 0; j < n; j++) {
-        const ACC *acc = r->acc + begin + j;
-        const int64_t *place = r->place ? r->place + begin + j : NULL;
-        ACC value = acc[0];
-        places[j] = place ? place[0] : 0;
-        for (int64_t k = p->outs; k < p->chunks * p->outs; k += p->outs)
-            FN(merge)(r->fold, &value, place ? &places[j] : NULL, acc[k], place ? place[k] : 0);
-        values[j] = (T)value;
-    }
+    memcpy(acc, r->acc + begin, (size_t)n * sizeof *acc);
+    if (r->place)
+        memcpy(places, r->place + begin, (size_t)n * sizeof *places);
+    for (int64_t at = begin + p->outs; at < p->chunks * p->outs; at += p->outs)
+        FN(merge_chunk)(r, at, n, acc, places);
+    for (int64_t j = 0; j < n; j++)
+        values[j] = (T)acc[j];
     if (p->out)
         WK_ISA(wk_block_store)
     (p->out->dtype, T_COMPUTE, values, (char *)wk_ptr(p->out) + begin * (int64_t)wk_bytes(p->out->dtype), n,
