@@ -5,6 +5,7 @@
 #include "core/random.h"
 #include "attention_int.h"
 #include "block.h"
+#include "stream.h"
 
 /* The thin way holds THIN_MR rows by THIN_NV vectors of the result in registers, or dot products of THIN_MR rows with
  * 4 keys. */
@@ -13,6 +14,8 @@ enum { THIN_MR = 4, THIN_NV = 4 };
 #else
 enum { THIN_MR = 2, THIN_NV = 4 };
 #endif
+/* The key that is asked for from so many before it. What is made of keys takes about as long as they take to come. */
+enum { THIN_AHEAD = 8 };
 
 /* A vector that stays in its register: GCC would load it from memory again at every use. */
 #if defined(__x86_64__)

@@ -42,6 +42,8 @@ static inline __attribute__((always_inline)) void FN(dots)(const REAL *q, const 
         for (int j = 0; j < 4; j++) {
             key[j] = *(const FN(uvec) *)(key_row[j] + c);
             KEEP(key[j]);
+            if (c % (int64_t)(WK_LINE / sizeof(REAL)) == 0)
+                __builtin_prefetch(key_row[j] + THIN_AHEAD * k_rs + c, 0, 3);
         }
         for (int i = 0; i < mr; i++) {
             FN(vec) row = *(const FN(uvec) *)(q + i * d + c);
