@@ -16,7 +16,7 @@
 enum {
     CHUNK = 512, /* ids taken at a time */
     BATCH = 64,  /* ids checked at a time */
-    AHEAD = 512, /* ids whose memory, and what goes with them, is asked for this much earlier */
+    AHEAD = 256, /* ids whose memory, and what goes with them, is asked for this much earlier */
     TASK_ELEMENTS = 1 << 14,
     PANEL = 1 << 18,    /* elements of a panel of sums */
     APART = 1 << 14,    /* elements, at most, of a line that is made apart */

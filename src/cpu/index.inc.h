@@ -37,7 +37,7 @@ LOOP(add)
 static inline void FN(prefetch_ids)(const int64_t *ids)
 {
     for (size_t j = 0; j < WK_LINE / sizeof(T); j += WK_LINE / sizeof *ids)
-        __builtin_prefetch(ids + AHEAD + j, 0, 2);
+        __builtin_prefetch(ids + AHEAD + j, 0, 3);
 }
 
 /* The usual case, a line in packed memory; see gather_line. */
@@ -53,7 +53,7 @@ static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids
         for (int64_t i = k; i < k + BATCH; i += LANES) {
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
             FN(prefetch_ids)(ids + i);
-            __builtin_prefetch(small + i + AHEAD, 0, 2);
+            __builtin_prefetch(small + i + AHEAD, 0, 3);
             for (int j = 0; j < LANES; j++)
                 big[ids[i + j]] += small[i + j];
         }
