@@ -67,6 +67,56 @@ static inline wk_pool_window pool_windows_over(const wk_pool_dim *d, int64_t i)
     return (wk_pool_window){first, end < d->out ? end : d->out};
 }
 
+/* ---- 3 by 3 in registers ---- */
+
+#ifdef __AVX512F__
+enum { WIDE_TRIPLES = true };
+
+/* As largest_f32. */
+static inline __m512 largest_of(__m512 a, __m512 b, __m512 c)
+{
+    __m512 m = _mm512_max_ps(c, _mm512_max_ps(b, a));
+    return _mm512_mask_add_ps(m, _mm512_cmp_ps_mask(b, c, _CMP_UNORD_Q), b, c);
+}
+
+/* The maxima of 16 columns of three rows, of which n are there. */
+static inline __m512 largest_columns(const float *a, int64_t pitch, int64_t n)
+{
+    __mmask16 there = n >= 16 ? 0xFFFF : n > 0 ? (__mmask16)((1u << n) - 1) : 0;
+    return largest_of(_mm512_maskz_loadu_ps(there, a), _mm512_maskz_loadu_ps(there, a + pitch),
+                      _mm512_maskz_loadu_ps(there, a + 2 * pitch));
+}
+
+/* The maxima of n windows at every second column of the three rows from a on: the last column of one is the first of the
+ * next. */
+static void wide_triples(const float *a, int64_t pitch, int64_t n, float *y)
+{
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+                  odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+    int64_t left = 2 * n + 1; /* columns from a on */
+    __m512 low = largest_columns(a, pitch, left), high = largest_columns(a + 16, pitch, left - 16);
+    __m512 first = _mm512_permutex2var_ps(low, even, high), second = _mm512_permutex2var_ps(low, odd, high);
+    for (; n > 0; n -= 16, y += 16) {
+        a += 32, left -= 32;
+        pool_ahead(a + pitch);
+        pool_ahead(a + 2 * pitch);
+        low = largest_columns(a, pitch, left), high = largest_columns(a + 16, pitch, left - 16);
+        __m512 next = _mm512_permutex2var_ps(low, even, high);
+        __m512 third = (__m512)_mm512_alignr_epi32((__m512i)next, (__m512i)first, 1);
+        __mmask16 there = n >= 16 ? 0xFFFF : (__mmask16)((1u << n) - 1);
+        _mm512_mask_storeu_ps(y, there, largest_of(first, second, third));
+        first = next;
+        second = _mm512_permutex2var_ps(low, odd, high);
+    }
+}
+#else
+enum { WIDE_TRIPLES = false };
+static void wide_triples(const float *a, int64_t pitch, int64_t n, float *y)
+{
+    (void)a, (void)pitch, (void)n, (void)y;
+}
+#endif
+
 #include "real_f32.h"
 #include "pool.inc.h"
 #include "real_f64.h"

@@ -218,6 +218,8 @@ static inline void FN(end_triples)(const REAL *restrict first, const REAL *restr
 static void FN(start_triple_row)(const pool_plan *p, const REAL *a, REAL *first, REAL *second)
 {
     int64_t n = p->inner.end - p->inner.begin;
+    if (WIDE_TRIPLES)
+        return;
     a += 2 * p->inner.begin - p->s.w.padding;
     const REAL *b = a + p->s.w.in, *c = b + p->s.w.in;
     for (int64_t o = 0; o < n; o += POOL_SLACK) {
@@ -235,7 +237,9 @@ static void FN(end_triple_row)(const pool_plan *p, const REAL *a, const REAL *fi
 {
     const wk_pool_dim *w = &p->s.w;
     int64_t begin = p->inner.begin, n = p->inner.end - begin;
-    for (int64_t at = 0; at < n; at += POOL_SLACK) {
+    if (WIDE_TRIPLES)
+        wide_triples((const float *)a + 2 * begin - w->padding, w->in, n, (float *)y + begin);
+    for (int64_t at = 0; at < n && !WIDE_TRIPLES; at += POOL_SLACK) {
         int64_t from = at + POOL_SLACK < n ? at : n - POOL_SLACK;
         FN(end_triples)(first + from, second + from, y + begin + from);
     }
