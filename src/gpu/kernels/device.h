@@ -431,6 +431,16 @@ template <> struct put_to<bf16> {
 };
 template <class T, class A> DEVICE T put(A v) { return put_to<T>::run(v); }
 
+/* One of the two 16-bit elements of a word; bf16's lie where a float has them, or a shift away. */
+template <class T> DEVICE f32 half_of(u32 w, bool upper)
+{
+    return get(T{(unsigned short)(upper ? w >> 16 : w)});
+}
+template <> MEMBER f32 half_of<bf16>(u32 w, bool upper)
+{
+    return bit_cast<f32>(upper ? w & 0xFFFF0000u : w << 16);
+}
+
 /* Several neighbouring elements, moved by one access. */
 template <class T, int N> struct alignas(sizeof(T) * N) pack {
     T v[N];

@@ -41,6 +41,28 @@ FOLD(min, infinity<A>(), x, min_nan(v, t), v)
 FOLD(max, smallest<A>(), x, max_nan(v, t), v)
 FOLD(amax, 0, abs_of(x), max_nan(v, t), v)
 
+/* Two 16-bit elements as one, where instructions take them so. */
+template <class T> struct pair_of {
+    u32 w;
+};
+#ifdef WK_NVIDIA
+#define PAIR(name, type, instruction) \
+    DEVICE pair_of<type> name(pair_of<type> a, pair_of<type> b) \
+    { \
+        pair_of<type> y; \
+        asm(instruction " %0, %1, %2;" : "=r"(y.w) : "r"(a.w), "r"(b.w)); \
+        return y; \
+    }
+PAIR(max_nan, f16, "max.NaN.f16x2")
+PAIR(max_nan, bf16, "max.NaN.bf16x2")
+PAIR(min_nan, f16, "min.NaN.f16x2")
+PAIR(min_nan, bf16, "min.NaN.bf16x2")
+template <class T> DEVICE pair_of<T> abs_of(pair_of<T> x) { return {x.w & 0x7FFF7FFFu}; }
+enum { PAIRS = true };
+#else
+enum { PAIRS = false };
+#endif
+
 /* Formulas whose rows take up whole packs: what is best in a pack, with the pack's number; the place in the pack is looked
  * up at the end, for the one that won. */
 template <class F> struct whole_packs {
@@ -55,9 +77,9 @@ template <class F> struct whole_packs {
             A v; \
             u32 at; \
             static MEMBER bool beats(A t, A s) { return t better s || (t != t && s == s); } \
-            static MEMBER A better_of(A v, A x) \
+            template <class V> static MEMBER V better_of(V v, V x) \
             { \
-                A t = term; \
+                V t = term; \
                 return best; \
             } \
             MEMBER bool is_here(A x) const \
@@ -267,15 +289,32 @@ template <class TO, class S, class A> DEVICE void finish(const reduce_args &a, c
  * one; or they belong to results side by side. */
 enum { ALONG, WHOLE, ACROSS };
 
+/* The best element of a pack. */
+template <class S, class T, int VEC> DEVICE acc<T> best_of(const pack<T, VEC> &p)
+{
+    S s;
+    s.start();
+    if constexpr (PAIRS && acc_of<T>::is_float && sizeof(T) == 2) {
+        struct words {
+            pair_of<T> v[VEC / 2];
+        };
+        words w = bit_cast<words>(p);
+        pair_of<T> best = S::better_of(w.v[0], w.v[0]);
+        UNROLL
+        for (int i = 1; i < VEC / 2; i++)
+            best = S::better_of(best, w.v[i]);
+        return S::better_of(S::better_of(s.v, half_of<T>(best.w, false)), half_of<T>(best.w, true));
+    }
+    UNROLL
+    for (int i = 0; i < VEC; i++)
+        s.v = S::better_of(s.v, get(p.v[i]));
+    return s.v;
+}
+
 template <int HOW, class S, class T, int VEC> DEVICE void take_pack(S *s, const pack<T, VEC> &p, u32 place)
 {
     if constexpr (HOW == WHOLE) {
-        S pack_state;
-        pack_state.start();
-        UNROLL
-        for (int i = 0; i < VEC; i++)
-            pack_state.v = S::better_of(pack_state.v, get(p.v[i]));
-        s[0].take(pack_state.v, place);
+        s[0].take(best_of<S>(p), place);
     } else {
         UNROLL
         for (int i = 0; i < VEC; i++)
@@ -283,23 +322,46 @@ template <int HOW, class S, class T, int VEC> DEVICE void take_pack(S *s, const 
     }
 }
 
-/* Every step-th pack from `at` up to `to` into the states, several of them on their way at a time. A pack is a step of
- * the walk. */
-template <int HOW, class S, class T, int VEC>
-DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
+/* Where the pack lies that is u times `step` behind pack `at`: all as far from each other (then nothing stands between the
+ * loads of several), or by a walk. */
+struct line_places {
+    i64 stride, hop;
+    MEMBER line_places(const walk_dims &w, i64 step) : stride(w.x[0]), hop(step * w.x[0]) {}
+    MEMBER i64 operator()(i64 at, int u) const { return at * stride + u * hop; }
+};
+struct walk_places {
+    const walk_dims &w;
+    i64 step;
+    MEMBER walk_places(const walk_dims &dims, i64 step) : w(dims), step(step) {}
+    MEMBER i64 operator()(i64 at, int u) const { return walk_to(w, at + u * step).x; }
+};
+
+/* Every step-th pack from `at` up to `to` into the states, several of them on their way at a time. */
+template <int HOW, class S, class T, int VEC, class P>
+DEVICE void fold_places(S *s, const T *x, const P &place, i64 at, i64 to, i64 step)
 {
     const int ahead = VEC == 1 || (HOW != ALONG && sizeof(T) == 2) ? 8 : 4;
     for (; at + (ahead - 1) * step < to; at += ahead * step) {
         pack<T, VEC> p[ahead];
         UNROLL
         for (int u = 0; u < ahead; u++)
-            p[u] = load<VEC>(x + walk_to(w, at + u * step).x);
+            p[u] = load_once<VEC>(x + place(at, u));
         UNROLL
         for (int u = 0; u < ahead; u++)
             take_pack<HOW, S, T, VEC>(s, p[u], (u32)(at + u * step));
     }
     for (; at < to; at += step)
-        take_pack<HOW, S, T, VEC>(s, load<VEC>(x + walk_to(w, at).x), (u32)at);
+        take_pack<HOW, S, T, VEC>(s, load<VEC>(x + place(at, 0)), (u32)at);
+}
+
+/* A pack is a step of the walk. */
+template <int HOW, class S, class T, int VEC>
+DEVICE void fold_packs(S *s, const T *x, const walk_dims &w, i64 at, i64 to, i64 step)
+{
+    if (w.rank == 1)
+        fold_places<HOW, S, T, VEC>(s, x, line_places(w, step), at, to, step);
+    else
+        fold_places<HOW, S, T, VEC>(s, x, walk_places(w, step), at, to, step);
 }
 
 template <int HOW, class S, class T, int VEC>
