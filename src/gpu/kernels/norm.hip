@@ -4,13 +4,39 @@
 #include "ahead.h"
 #include "norm.h"
 
+/* Four sums over groups of WIDTH neighbouring lanes: lanes hand each other half of theirs until each has one, that of its
+ * number modulo 4, which is less to do than four times over all lanes; then all get all. */
+template <int WIDTH, class A> DEVICE void four_sums(A *v)
+{
+    UNROLL
+    for (int half = 2; half; half /= 2) {
+        bool upper = lane_id() & half;
+        UNROLL
+        for (int k = 0; k < half; k++) {
+            A low = v[k], high = v[k + half];
+            v[k] = (upper ? high : low) + shuffle_xor(upper ? low : high, half);
+        }
+    }
+    A sum = v[0];
+    UNROLL
+    for (u32 m = 4; m < WIDTH; m *= 2)
+        sum += shuffle_xor(sum, m);
+    UNROLL
+    for (int k = 0; k < 4; k++)
+        v[k] = shuffle(sum, lane_id() / 4 * 4 + k);
+}
+
 /* N sums over the LANES threads of a row. room: of the block, N values for each wave. */
 template <int LANES, int N, class A> DEVICE void row_sums(A *v, A *room)
 {
-    const int waves = LANES / WAVE;
-    UNROLL
-    for (int k = 0; k < N; k++)
-        v[k] = wave_reduce<op_sum, LANES <= WAVE ? LANES : WAVE>(v[k]);
+    const int waves = LANES / WAVE, width = LANES <= WAVE ? LANES : WAVE;
+    if constexpr (N == 4) {
+        four_sums<width>(v);
+    } else {
+        UNROLL
+        for (int k = 0; k < N; k++)
+            v[k] = wave_reduce<op_sum, width>(v[k]);
+    }
     if constexpr (LANES > WAVE) {
         if (lane_id() == 0) {
             UNROLL
@@ -262,12 +288,22 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
     }
 }
 
+/* Element e of pack p, as r.value(p, e); the upper one of two bf16 by one instruction. */
+template <class T, int KEEP, int LANES, int BLOCKS>
+DEVICE acc<T> element(const kept_line<T, KEEP, LANES, BLOCKS> &r, int p, int e)
+{
+    if constexpr (sizeof(T) == 2)
+        return half_of<T>(r.w[p][e / 2], e % 2);
+    else
+        return r.value(p, e);
+}
+
 /* As sum_row, of a row as it lies in memory; behind its end there are zeros. */
 template <class T, int KEEP, int LANES, int BLOCKS, class W>
 DEVICE void sum_kept(bool centred, const kept_line<T, KEEP, LANES, BLOCKS> &r, acc<T> start, W *sums)
 {
     typedef acc<T> R;
-    R s = 0, q = 0, own = centred ? r.value(0, 0) : (R)0;
+    R s = 0, q = 0, own = centred ? element(r, 0, 0) : (R)0;
     int k = 0;
     UNROLL
     for (int p = 0; p < KEEP; p++) {
@@ -276,7 +312,7 @@ DEVICE void sum_kept(bool centred, const kept_line<T, KEEP, LANES, BLOCKS> &r, a
         k += there ? r.VEC : 0;
         UNROLL
         for (int e = 0; e < r.VEC; e++) {
-            R d = centred ? r.value(p, e) - here : r.value(p, e);
+            R d = centred ? element(r, p, e) - here : element(r, p, e);
             s += centred ? d : (R)0;
             q += d * d;
         }
@@ -290,19 +326,17 @@ DEVICE void sum_kept(bool centred, const kept_line<T, KEEP, LANES, BLOCKS> &r, a
     }
 }
 
-/* The weights (or biases) of a thread's part of a row, which other rows need too; behind its end the first ones. */
+/* Pack p of the weights (or biases) of a thread's part of a row, which other rows need too; behind its end the first one.
+ * Where there are none w stays as it is. */
 template <class T, int PACKS, int LANES>
-DEVICE void fetch_weights(const void *from, u32 steps, acc<T> absent, kept_line<T, PACKS, LANES> &w)
+DEVICE void fetch_weights(const void *from, int p, kept_line<T, PACKS, LANES> &w)
 {
-    w.steps = steps;
-    w.fill(put<T>(absent));
+    if (!from)
+        return;
+    pack<u32, 4> v = load<4>((const u32 *)from + (w.index(p) < w.steps ? w.index(p) * 4 : 0));
     UNROLL
-    for (int p = 0; from && p < PACKS; p++) {
-        pack<u32, 4> v = load<4>((const u32 *)from + (w.index(p) < steps ? w.index(p) * 4 : 0));
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            w.w[p][i] = v.v[i];
-    }
+    for (int i = 0; i < 4; i++)
+        w.w[p][i] = v.v[i];
 }
 
 /* Layer and rms norm of 16-bit rows, where instructions and registers count as much as bytes: a thread has a part of two rows,
@@ -331,11 +365,15 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
         for (int k = 0; k < 2; k++)
             sum_kept(CENTRED, r[k], start[k], sums[k]);
         const bool EARLY = PACKS <= 2 || !CENTRED; /* weights come while sums are made, where registers are enough */
-        kept_line<T, PACKS, LANES> weight, bias;
-        if constexpr (EARLY) {
-            fetch_weights(a.weight, r[0].steps, (R)1, weight);
-            if constexpr (CENTRED) /* rms norm has none */
-                fetch_weights(a.bias, r[0].steps, (R)0, bias);
+        kept_line<T, PACKS, LANES> weight, bias; /* rms norm has no bias */
+        weight.steps = bias.steps = r[0].steps;
+        weight.fill(put<T>((R)1));
+        bias.fill(put<T>((R)0));
+        UNROLL
+        for (int p = 0; EARLY && p < PACKS; p++) {
+            fetch_weights(a.weight, p, weight);
+            if constexpr (CENTRED)
+                fetch_weights(a.bias, p, bias);
         }
         if constexpr (CENTRED) {
             row_sums<LANES, 4>(sums[0], room);
@@ -355,23 +393,20 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
                 weight.forget(p);
                 if constexpr (CENTRED)
                     bias.forget(p);
-                UNROLL
-                for (int e = 0; e < VEC; e++)
-                    w[e] = weight.value(p, e), b[e] = CENTRED ? bias.value(p, e) : (R)0;
             } else {
-                int at = (int)r[0].index(p) * VEC;
-                if (at >= a.n)
-                    continue;
-                weights_at<T, VEC, 0>(a, a.weight, 0, at, 1, w);
-                weights_at<T, VEC, 0>(a, a.bias, 0, at, 0, b);
+                fetch_weights(a.weight, p, weight);
+                fetch_weights(a.bias, p, bias);
             }
+            UNROLL
+            for (int e = 0; e < VEC; e++)
+                w[e] = element(weight, p, e), b[e] = CENTRED ? element(bias, p, e) : (R)0;
             UNROLL
             for (int k = 0; k < 2; k++) {
                 R v[VEC];
                 r[k].forget(p);
                 UNROLL
                 for (int e = 0; e < VEC; e++)
-                    v[e] = ((r[k].value(p, e) - s[k].mean) * s[k].scale + s[k].shift) * w[e] + b[e];
+                    v[e] = ((element(r[k], p, e) - s[k].mean) * s[k].scale + s[k].shift) * w[e] + b[e];
                 if (row + k < a.rows)
                     r[k].store_pack(p, (T *)a.y + (row + k) * a.n, v);
             }
