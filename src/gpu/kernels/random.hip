@@ -200,9 +200,12 @@ template <class T> DEVICE void random_dropout(const random_args &a)
 {
     EACH_FOUR(at)
     {
+        pack<T, 4> x = {};
+        if (a.y) /* on their way while the generator works */
+            x = load_some(a, (const T *)a.x, at);
         pack<u8, 4> keep = keep_four(a, at);
         if (a.y) {
-            pack<T, 4> x = load_some(a, (const T *)a.x, at), y;
+            pack<T, 4> y;
             UNROLL
             for (int i = 0; i < 4; i++)
                 y.v[i] = put<T>(keep.v[i] ? get(x.v[i]) * (acc<T>)a.b : (acc<T>)0);

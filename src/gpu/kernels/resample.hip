@@ -70,8 +70,16 @@ template <class T, int LINEAR, int VEC> DEVICE void resample(const resample_args
         const T *x = plane_of<const T>(a.from, a.walk, at.plane);
         T *y = (T *)a.to + ((a.walk.first + at.plane) * a.h.out + at.row) * a.w.out + ow;
         columns<acc<T>, LINEAR, VEC> c(a, ow);
-        for (i32 oh = at.row; oh < end; oh++, y += a.w.out)
-            store<VEC>(y, make_row<T, LINEAR, VEC>(a, x, oh, c));
+        const int EACH = LINEAR ? 1 : 4; /* rows that are on their way at a time */
+        for (i32 oh = at.row; oh < end; oh += EACH) {
+            pack<T, VEC> rows[EACH];
+            UNROLL
+            for (int r = 0; r < EACH; r++)
+                rows[r] = make_row<T, LINEAR, VEC>(a, x, lesser(oh + r, end - 1), c);
+            UNROLL
+            for (int r = 0; r < EACH && oh + r < end; r++, y += a.w.out)
+                store<VEC>(y, rows[r]);
+        }
     }
 }
 
