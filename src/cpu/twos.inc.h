@@ -48,9 +48,13 @@ static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 /* As wk_words_near. */
 static inline void FN(two_put_near)(ELEMENT *y, FN(two) v)
 {
+#if WK_VEC_BYTES == WK_LINE
+    wk_words_store(y, wk_words_near((wk_lanes)v.a, (wk_lanes)v.b), false);
+#else
     FN(words) a = (FN(words))v.a + 0x8000, b = (FN(words))v.b + 0x8000;
     a = (a >> 16) | (b & 0xFFFF0000);
     memcpy(y, &a, sizeof a);
+#endif
 }
 
 static inline REAL FN(one_at)(const ELEMENT *x) { return wk_bf16_to_f32(*x); }
