@@ -1,11 +1,23 @@
 /* moments.inc.h: mean, variance and mean square of packed elements, for REAL; of the sums of two lines where `more` is
  * the second one (it may be NULL). After twos.inc.h.
  *
- * Stable for a large mean: deviations are from a value of the block; where that has turned out to be far from the
+ * Stable for a large mean: deviations are from a value of the block, or from 0; where that has turned out to be far from the
  * mean, from the mean, in a second run over the block, which is in the first-level cache by then. Blocks are merged
  * in double. */
 
 #define MOMENTS_BLOCK 4096
+
+/* How far from the mean, in squares of the deviation, a value may be that all deviate from: of eight bits there are more to
+ * lose, and from 0 nothing is to be taken off, which pays for a loop of its own where vectors are wide. */
+#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+#define MOMENTS_FAR 64
+#define MOMENTS_START(value) 0
+#define MOMENTS_INLINE inline __attribute__((always_inline))
+#else
+#define MOMENTS_FAR 4
+#define MOMENTS_START(value) (value)
+#define MOMENTS_INLINE inline
+#endif
 
 /* Sums and squares of deviations: two of each, since one vector would wait for its own additions. */
 typedef struct {
@@ -23,7 +35,7 @@ static inline void FN(deviate)(FN(deviations) * d, FN(two) v, REAL c)
 }
 
 /* Of a block, by its deviations from c. */
-static inline wk_moments FN(moments_around)(const ELEMENT *x, const ELEMENT *more, int64_t n, REAL c)
+static MOMENTS_INLINE wk_moments FN(moments_around)(const ELEMENT *x, const ELEMENT *more, int64_t n, REAL c)
 {
     FN(deviations) d = {0}, e = {0};
     int64_t i = 0;
@@ -44,12 +56,12 @@ static inline wk_moments FN(moments_around)(const ELEMENT *x, const ELEMENT *mor
 
 static inline wk_moments FN(block_moments)(const ELEMENT *x, const ELEMENT *more, int64_t n)
 {
-    REAL first = FN(one_of)(x, more, 0), c = isfinite(first) ? first : 0;
+    REAL first = FN(one_of)(x, more, 0), finite = isfinite(first) ? first : 0, c = MOMENTS_START(finite);
     wk_moments m = FN(moments_around)(x, more, n, c);
     double off = m.mean - c;
-    if (off * off * (double)n > 4 * m.m2 && isfinite(m.mean))
-        m = FN(moments_around)(x, more, n, (REAL)m.mean);
-    return m;
+    if (off * off * (double)n <= MOMENTS_FAR * m.m2 && m.m2 < INFINITY)
+        return m;
+    return FN(moments_around)(x, more, n, isfinite(m.mean) ? (REAL)m.mean : finite);
 }
 
 static wk_moments FN(moments)(const ELEMENT *x, const ELEMENT *more, int64_t n)
@@ -89,3 +101,6 @@ static double FN(mean_square)(const ELEMENT *x, const ELEMENT *more, int64_t n)
 #pragma GCC diagnostic pop
 
 #undef MOMENTS_BLOCK
+#undef MOMENTS_FAR
+#undef MOMENTS_START
+#undef MOMENTS_INLINE

@@ -1,6 +1,7 @@
 /* norm.inc.h: layer, rms and group norm of one group of a sample, for REAL; elements may be bf16. After moments.inc.h. */
 
-/* How a group is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean. */
+/* How a group is normalised: (x - mean) * scale + shift, which is what rounding has cut off the mean, or all that is left of
+ * it where there is none. */
 typedef struct {
     REAL mean, scale, shift;
 } FN(stats);
@@ -17,9 +18,21 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
     double scale = 1 / sqrt(m.m2 * (1 / (double)n) + c->eps);
     s.mean = (REAL)m.mean;
     s.scale = (REAL)scale;
+#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+    /* Taken off behind the product, if that leaves more bits than the result keeps. */
+    if (fabs(m.mean) * scale < 16)
+        s.mean = 0;
+#endif
     s.shift = (REAL)((s.mean - m.mean) * scale);
     return s;
 }
+
+/* Whether normalise has a mean to take off. */
+#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+#define HAS_MEAN (s.mean != 0)
+#else
+#define HAS_MEAN (c->centred)
+#endif
 
 /* Asks for two vectors so many elements further. */
 static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
@@ -43,7 +56,7 @@ static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, cons
             FN(two_ahead)(more + i, ahead);
         if (sum)
             FN(two_put)(sum + i, v);
-        if (c->centred) {
+        if (HAS_MEAN) {
             v.a -= s.mean;
             v.b -= s.mean;
         }
@@ -117,3 +130,5 @@ static void FN(add_norm_line)(void *const *out, const void *const *in, int64_t l
     FN(stats) s = FN(stats_of)(c, in[0], in[1], n);
     FN(normalise)(c, s, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n, n);
 }
+
+#undef HAS_MEAN
