@@ -49,6 +49,8 @@ static inline void wk_words_ahead(const void *p, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes), 0, 3);
 }
+/* Asks for the line at p, to be written soon. */
+static inline void wk_words_wanted(void *p) { __builtin_prefetch(p, 1, 3); }
 static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return _mm512_castps_si512(x); }
 static inline wk_words wk_words_all(uint32_t bits) { return _mm512_set1_epi32((int)bits); }
@@ -117,6 +119,7 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     memcpy(p, &w, sizeof w);
 }
 static inline void wk_words_ahead(const void *p, int64_t bytes) { (void)p, (void)bytes; }
+static inline void wk_words_wanted(void *p) { (void)p; }
 static inline wk_lanes wk_words_lanes(wk_words w) { return wk_bits_float(w); }
 static inline wk_words wk_words_bits(wk_lanes x) { return wk_float_bits(x); }
 static inline wk_words wk_words_all(uint32_t bits) { return bits; }

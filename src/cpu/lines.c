@@ -3,15 +3,17 @@
 #include "bands.h"
 #include "block.h"
 #include "lines.h"
+#include "stream.h"
 #include "walk.h"
 
-enum { TASK_ELEMENTS = 1 << 14, AHEAD_BYTES = 4 << 20 };
+enum { TASK_ELEMENTS = 1 << 14, AHEAD_BYTES = 4 << 20, SHORT_BYTES = 4096 /* of a line */ };
 
 /* Every tensor as [count lines] x [n]: a walk whose line i begins at element i * n. */
 typedef struct {
     wk_lines l;
     wk_walk walk[WK_LINE_TENSORS];
     int64_t n, count;
+    size_t room;        /* bytes for a line's values */
     bool stream, ahead; /* results go past the cache; inputs are asked for a line ahead */
 } plan;
 
@@ -36,14 +38,14 @@ static void run_line(const plan *p, int64_t line, char *buf)
     const void *in[WK_LINE_TENSORS];
     void *out[WK_LINE_TENSORS + 1];
     char *to[WK_LINE_TENSORS];
-    for (int k = 0; k < l->n_in; k++, buf += p->n * 8) {
+    for (int k = 0; k < l->n_in; k++, buf += p->room) {
         in[k] = fetch(p, k, line, buf);
         /* Loads of the next line overlap with the work on this one. */
         if (p->ahead && !(l->asks && in[k] != buf))
             wk_walk_prefetch(&p->walk[k], l->in[k]->dtype, wk_ptr(l->in[k]), (line + 1) * p->n,
                              p->n < 8192 ? p->n : 8192);
     }
-    for (int k = 0; k < l->n_out; k++, buf += p->n * 8) {
+    for (int k = 0; k < l->n_out; k++, buf += p->room) {
         to[k] = (char *)wk_ptr(l->out[k]) + line * p->n * (int64_t)wk_bytes(l->out[k]->dtype);
         out[k] = !p->stream && same_type(p, k) ? to[k] : buf;
     }
@@ -66,6 +68,17 @@ static void run_lines(void *ctx, int64_t begin, int64_t end, void *buf)
         run_line(ctx, line, buf);
 }
 
+/* Whether short lines can be handed over several at a time: they lie one behind the other. */
+static bool takes_several(const plan *p)
+{
+    const wk_lines *l = &p->l;
+    bool several = l->together > 1 && p->count % l->together == 0;
+    for (int k = 0; k < l->n_in; k++)
+        several = several && p->walk[k].rank == 1 && p->walk[k].strides[0] == 1 &&
+                  p->n * (int64_t)wk_bytes(l->in[k]->dtype) <= SHORT_BYTES;
+    return several;
+}
+
 static wk_status run_trailing(const wk_lines *l)
 {
     const wk_tensor *shape = l->n_in ? l->in[0] : l->out[0];
@@ -81,6 +94,10 @@ static wk_status run_trailing(const wk_lines *l)
         p.walk[k].rank = wk_shape_coalesce(l->in[k]->rank, p.walk[k].shape, 1, strides);
         memcpy(p.walk[k].strides, strides[0], sizeof strides[0]);
     }
+    if (takes_several(&p)) {
+        p.n *= l->together;
+        p.count /= l->together;
+    }
     int64_t written = 0, read = 0;
     for (int k = 0; k < l->n_out; k++)
         written += p.n * p.count * (int64_t)wk_bytes(l->out[k]->dtype);
@@ -88,7 +105,9 @@ static wk_status run_trailing(const wk_lines *l)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
     p.stream = written >= WK_STREAM_BYTES;
     p.ahead = read >= AHEAD_BYTES;
-    size_t scratch = (size_t)p.n * 8 * (size_t)(l->n_in + l->n_out + l->as_is) + 256;
+    size_t value = l->as_is ? wk_bytes(l->in[0]->dtype) : 8; /* of the widest compute type */
+    p.room = ((size_t)p.n * value + WK_LINE - 1) / WK_LINE * WK_LINE;
+    size_t scratch = p.room * (size_t)(l->n_in + l->n_out) + l->scratch;
     return WK_ISA(wk_bands_run)(p.count, TASK_ELEMENTS / p.n + 1, scratch, run_lines, &p);
 }
 

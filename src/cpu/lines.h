@@ -10,8 +10,8 @@
 
 enum { WK_LINE_TENSORS = 4 };
 
-/* in[k], out[k]: the line of each tensor, n values. out may be the same memory as an input's. Behind the outs of lines
- * that are handed over as they are comes scratch memory for n + 32 values of 8 bytes. */
+/* in[k], out[k]: the line of each tensor, n values; or of several lines, one behind the other. out may be the same memory as
+ * an input's. Behind the outs comes scratch memory. */
 typedef void (*wk_line_fn)(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx);
 
 typedef struct {
@@ -21,9 +21,11 @@ typedef struct {
     wk_tensor *out[WK_LINE_TENSORS]; /* packed, of that shape too */
     wk_compute out_compute[WK_LINE_TENSORS];
     int n_out;
-    unsigned set; /* the dims that make a line */
-    bool as_is;   /* lines are handed over in their own dtypes; the computes do not matter */
-    bool asks;    /* the function asks for what follows a line itself, while it computes */
+    unsigned set;   /* the dims that make a line */
+    bool as_is;     /* lines are handed over in their own dtypes; the computes do not matter */
+    bool asks;      /* the function asks for what follows a line itself, while it computes */
+    int together;   /* short lines that lie one behind the other are handed over so many at a time; 0: one */
+    size_t scratch; /* bytes behind the outs */
     wk_line_fn fn;
     const void *ctx;
 } wk_lines;

@@ -16,7 +16,11 @@ static inline float lanes_total(wk_lanes v) { return _mm512_reduce_add_ps(v); }
 static inline float lanes_total(wk_lanes v) { return v; }
 #endif
 
-enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float) };
+enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float), LINES_TOGETHER = 4 };
+
+typedef struct {
+    int64_t mode, size; /* of a line */
+} softmax_ctx;
 
 #include "real_f32.h"
 #include "line.inc.h"
@@ -97,9 +101,16 @@ static float words_top(const uint16_t *x, int64_t n)
     }
 }
 
+static float words_largest(const softmax_ctx *c, const uint16_t *x)
+{
+    return c->mode == WK_SOFTMAX_ACCURATE ? words_top(x, c->size) : 0; /* a NaN gets into the sum */
+}
+
 /* exp(x - c), good to 16 bits but for a factor common to all, to low and high, and the sum: what rounding takes off the
- * multiple of c is the same for all. n is a number of whole lanes. */
-static float words_exp(const uint16_t *x, float *restrict low, float *restrict high, int64_t n, float c)
+ * multiple of c is the same for all. n is a number of whole lanes. The line that follows is asked for, and so is the place
+ * of the result. */
+static float words_exp(const uint16_t *x, uint16_t *y, float *restrict low, float *restrict high, int64_t n,
+                       float c)
 {
     const float log2_e = 0x1.715476p0f, off = c * log2_e;
     double total = 0;
@@ -110,6 +121,7 @@ static float words_exp(const uint16_t *x, float *restrict low, float *restrict h
         {
             wk_words w = wk_words_load(x + 2 * i);
             wk_words_ahead(x + 2 * i, 4 * n);
+            wk_words_wanted(y + 2 * i);
             wk_lanes l = wk_lanes_exp2(wk_words_low(w) * log2_e - off);
             wk_lanes h = wk_lanes_exp2(wk_words_high(w) * log2_e - off);
             memcpy(low + i, &l, sizeof l);
@@ -122,15 +134,8 @@ static float words_exp(const uint16_t *x, float *restrict low, float *restrict h
     return (float)total;
 }
 
-/* n is a number of whole lanes; y may be x. False, with nothing done, where the largest is too large for words_exp. */
-static bool softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
+static void words_scale(const float *low, const float *high, uint16_t *y, int64_t n, float scale)
 {
-    const float most = 1024;
-    float *low = scratch, *high = scratch + n;
-    float largest = mode == WK_SOFTMAX_FAST ? 0 : words_top(x, 2 * n); /* a NaN gets into the sum */
-    if (!(fabsf(largest) <= most))
-        return false;
-    float scale = 1 / words_exp(x, low, high, n, largest);
     WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
     {
         wk_lanes l, h;
@@ -138,36 +143,72 @@ static bool softmax_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mod
         memcpy(&h, high + i, sizeof h);
         wk_words_store(y + 2 * i, wk_words_near(l * scale, h * scale), false);
     }
-    return true;
 }
 
-/* A line of n elements, filled up with what adds nothing where it is no number of whole lanes. */
-static bool softmax_line_words(const uint16_t *x, uint16_t *y, int64_t n, int64_t mode, float *scratch)
+/* A line of n elements, in two steps with the sum between them. One that is no number of whole lanes goes through a copy,
+ * filled up with what adds nothing. */
+typedef struct {
+    float *low, *high;
+    uint16_t *copy;
+    int64_t n, words;
+} words_line;
+
+static words_line words_line_of(int64_t n, float *scratch)
+{
+    int64_t words = (n + 2 * LANES - 1) / (2 * LANES) * LANES;
+    uint16_t *copy = n == 2 * words ? NULL : (uint16_t *)(scratch + 2 * words);
+    return (words_line){scratch, scratch + words, copy, n, words};
+}
+
+static float words_line_exp(const words_line *l, const uint16_t *x, uint16_t *y, float largest)
 {
     const uint16_t minus_infinity = 0xFF80;
-    int64_t words = (n + 2 * LANES - 1) / (2 * LANES) * LANES;
-    if (n == 2 * words)
-        return softmax_words(x, y, words, mode, scratch);
-    uint16_t *whole = (uint16_t *)(scratch + 2 * words);
-    memcpy(whole, x, (size_t)n * sizeof *whole);
-    for (int64_t i = n; i < 2 * words; i++)
-        whole[i] = minus_infinity;
-    bool done = softmax_words(whole, whole, words, mode, scratch);
-    if (done)
-        memcpy(y, whole, (size_t)n * sizeof *whole);
-    return done;
+    if (!l->copy)
+        return words_exp(x, y, l->low, l->high, l->words, largest);
+    memcpy(l->copy, x, (size_t)l->n * sizeof *x);
+    for (int64_t i = l->n; i < 2 * l->words; i++)
+        l->copy[i] = minus_infinity;
+    return words_exp(l->copy, l->copy, l->low, l->high, l->words, largest);
 }
 
-/* Logarithms want exponentials of all bits; they and what is unusual go by floats. */
+static void words_line_scale(const words_line *l, uint16_t *y, float scale)
+{
+    words_scale(l->low, l->high, l->copy ? l->copy : y, l->words, scale);
+    if (l->copy)
+        memcpy(y, l->copy, (size_t)l->n * sizeof *y);
+}
+
+/* Logarithms want exponentials of all bits; they, and lines whose largest is too large for words_exp, go by floats. */
+static void softmax_as_floats(const uint16_t *x, uint16_t *y, const softmax_ctx *c, void *scratch)
+{
+    WK_ISA(wk_block_load)(WK_BF16, x, 1, scratch, c->size);
+    softmax_f32(&scratch, (const void *const *)&scratch, 0, c->size, c);
+    WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, y, c->size, false);
+}
+
+/* Softmax of some lines. A line's largest element is looked for before the line ahead of it is finished: either begins with
+ * a wait for lanes that become one number. */
 static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
 {
-    int64_t mode = *(const int64_t *)ctx;
-    void *scratch = out[1];
-    if (mode != WK_SOFTMAX_LOG && softmax_line_words(in[0], out[0], n, mode, scratch))
-        return;
-    WK_ISA(wk_block_load)(WK_BF16, in[0], 1, scratch, n);
-    softmax_f32(&scratch, (const void *const *)&scratch, line, n, ctx);
-    WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, out[0], n, false);
+    const float most = 1024;
+    const softmax_ctx *c = ctx;
+    const uint16_t *x = in[0];
+    uint16_t *y = out[0];
+    words_line words = words_line_of(c->size, out[1]);
+    float next = words_largest(c, x);
+    (void)line;
+    for (int64_t size = c->size, left = n; left > 0; left -= size, x += size, y += size) {
+        float largest = next, sum = 0;
+        bool by_words = c->mode != WK_SOFTMAX_LOG && fabsf(largest) <= most;
+        if (by_words)
+            sum = words_line_exp(&words, x, y, largest);
+        if (left > size)
+            next = words_largest(c, x + size);
+        if (by_words)
+            words_line_scale(&words, y, 1 / sum);
+        else
+            softmax_as_floats(x, y, c, out[1]);
+    }
 }
 
 /* ---- the ops ---- */
@@ -176,6 +217,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
 {
     const wk_softmax_params *p = c->params;
     wk_compute compute = wk_dtypes[c->dtype].compute;
+    softmax_ctx ctx = {p->mode, 1};
     wk_lines l = {.in = {c->in[0], c->in[1]},
                   .in_compute = {compute, compute},
                   .n_in = n_in,
@@ -184,9 +226,13 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
                   .n_out = 1,
                   .as_is = as_is,
                   .asks = WK_WORDS_STREAM && n_in == 1 && c->dtype != WK_F64 && p->mode != WK_SOFTMAX_LOG,
+                  .together = as_is ? LINES_TOGETHER : 0,
                   .fn = fn,
-                  .ctx = &p->mode};
+                  .ctx = &ctx};
     WK_TRY(wk_reduce_dims(c, &p->dims, c->in[0]->rank, &l.set));
+    for (int d = 0; d < c->in[0]->rank; d++)
+        ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
+    l.scratch = as_is ? (size_t)(ctx.size + 2 * LANES) * 8 : 0;
     return WK_ISA(wk_lines_run)(&l);
 }
 

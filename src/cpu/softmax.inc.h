@@ -5,7 +5,7 @@ static void FN(softmax)(void *const *out, const void *const *in, int64_t line, i
 {
     const REAL *x = in[0];
     REAL *y = out[0];
-    int64_t mode = *(const int64_t *)ctx;
+    int64_t mode = ((const softmax_ctx *)ctx)->mode;
     (void)line;
     REAL largest = mode == WK_SOFTMAX_FAST ? 0 : FN(top_of)(x, n); /* a NaN gets into the sum */
     if (mode == WK_SOFTMAX_LOG) {
@@ -26,7 +26,7 @@ static void FN(softmax_backward)(void *const *out, const void *const *in, int64_
     const REAL *y = in[0], *dy = in[1];
     REAL *dx = out[0];
     (void)line;
-    if (*(const int64_t *)ctx == WK_SOFTMAX_LOG) {
+    if (((const softmax_ctx *)ctx)->mode == WK_SOFTMAX_LOG) {
         REAL sum = FN(line_sum)(dy, n);
         for (int64_t i = 0; i < n; i++)
             dx[i] = dy[i] - R_EXP(y[i]) * sum;
