@@ -59,7 +59,15 @@ static int pairs_of(const attn_joint_args *j) { return j->blocks - j->blocks / 2
  * one that has not begun must therefore leave room for it, those of other streams' passes too. */
 static bool may_pair(const wk_call *c, const attn_joint_args *j)
 {
-    return j->causal && (pairs_of(j) - 1) * STREAMS < (int)wk_gpu_of(c->device)->facts.units;
+    return (pairs_of(j) - 1) * STREAMS < (int)wk_gpu_of(c->device)->facts.units;
+}
+
+/* Causal blocks that are not paired wait for nobody, as each begins after those that come to a tile before it; but the longest begin
+ * last, and have the device for themselves at the end: too long, unless there are many more blocks than run at once. */
+static bool should_pair(const wk_call *c, const attn_joint_args *j)
+{
+    int64_t enough = 16 * (int64_t)wk_gpu_of(c->device)->facts.units;
+    return j->causal && (int64_t)j->batch * j->hk * j->blocks < enough && may_pair(c, j);
 }
 
 static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, int per_tile)
@@ -67,10 +75,12 @@ static wk_status launch_all(const wk_call *c, const attn_joint_args *j, int d, i
     wk_instance instance = {.t = {WK_BF16}, .i = {(short)d}};
     wk_grid sample = {.x = 1, .y = 4}, rows = {.x = 1024, .y = 4};
     i64 blocks = j->paired ? pairs_of(j) : j->blocks, tiles = (i64)j->batch * j->hq * j->tiles;
-    wk_grid pass = {.x = blocks * j->batch * j->hk + (tiles + WK_JOINT_END - 1) / WK_JOINT_END};
-    /* Keys and values; two tiles of queries, of scores, of sums; gates. */
+    i64 numbers = blocks * j->batch * j->hk + (tiles + WK_JOINT_END - 1) / WK_JOINT_END;
+    i64 units = wk_gpu_of(c->device)->facts.units;
+    wk_grid pass = {.x = j->paired || numbers < units ? numbers : units}; /* see joint_load_all */
+    /* Keys and values; two tiles of queries, of scores, of sums; gates and walks. */
     pass.shared = 2 * WK_JOINT_KEYS * d * 2 +
-                  2 * (tile_bytes(d, per_tile) + WK_JOINT_KEYS * per_tile * 2 + per_tile * d * 4) + 96;
+                  2 * (tile_bytes(d, per_tile) + WK_JOINT_KEYS * per_tile * 2 + per_tile * d * 4) + 192;
     WK_TRY(WK_LAUNCH(c, &sample_kernel, &instance, sample, *j));
     WK_TRY(WK_LAUNCH(c, &copies_kernel, &instance, rows, *j));
     WK_TRY(WK_LAUNCH(c, &mend_kernel, &instance, rows, *j));
@@ -104,7 +114,7 @@ wk_status wk_gpu_joint_gradients(const wk_call *c, const attn_args *a, attn_view
     if (!room)
         return wk_error_status();
     lay_out(&j, a->d, per_tile, wk_ptr(room), &zeros);
-    j.paired = may_pair(c, &j);
+    j.paired = should_pair(c, &j);
     WK_TRY(wk_gpu_zero(c, j.peaks, (size_t)zeros));
     return launch_all(c, &j, a->d, per_tile);
 }

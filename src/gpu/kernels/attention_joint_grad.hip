@@ -1,9 +1,10 @@
 /* attention_joint_grad.hip: all gradients of attention of bf16 in one pass, by Hopper's products.
  *
- * A block owns keys, with dk and dv in registers, and goes through the queries that see them. Eight waves have the products; one
- * thread has tiles brought, and two have the block's parts of dq added to sums in memory. Who adds after whom is fixed, so that
- * the bits are too: these two wait for their turn. A block waits only for such as have begun before it, but for pairs (below).
- * The last blocks make dq of the sums, while others still have products: there are seldom as many of these as would fill the device.
+ * A block has keys, with dk and dv in registers, and goes through the queries that see them; then it takes the next keys. Eight waves
+ * have the products; one thread has tiles brought, and two have the block's parts of dq added to sums in memory. Who adds after whom is
+ * fixed, so that the bits are too: these two wait for their turn, which depends only on keys that were taken before, but for pairs
+ * (below). Blocks that find no more keys make dq of the sums, while others still have products: there are seldom as many keys as would
+ * fill the device to the end.
  *
  * Operands are f16, of q, k, v and dy after a power of two has brought them where f16 has them: what bf16 has below 2^-25 of the
  * largest element, or 2^-31 where some are far larger than most, is lost. So the weights, which must have an operand's type, are
@@ -240,10 +241,10 @@ template <class T, int D> DEVICE void attn_joint_mend(const attn_joint_args &a)
     rows.begin(a);
     joint_shifts n = shifts_of(a.peaks);
     if (rows.of == WK_PEAK_DY) {
-        for (u32 piece = block_id(); piece < rows.count(a); piece += grid_blocks()) {
-            f32 *delta = ((joint_tile<D> *)a.tiles16)[piece].delta;
-            if (thread_id() < rows.N)
-                delta[thread_id()] = times_power(delta[thread_id()], n.v + n.dy + n.s);
+        const u32 AT_ONCE = 256 / rows.N;
+        for (u32 piece = block_id() * AT_ONCE + thread_id() / rows.N; piece < rows.count(a); piece += grid_blocks() * AT_ONCE) {
+            f32 *delta = ((joint_tile<D> *)a.tiles16)[piece].delta + thread_id() % rows.N;
+            *delta = times_power(*delta, n.v + n.dy + n.s);
         }
     }
     if (guessed(a.peaks, rows.of))
@@ -261,6 +262,75 @@ template <class T, int D> DEVICE void attn_joint_mend(const attn_joint_args &a)
 
 #ifdef WK_HOPPER
 
+/* How many blocks add to a tile. */
+template <int N> DEVICE u32 all_turns(const attn_joint_args &a, int tile)
+{
+    u32 seen = (u32)(tile * N + N - 1) / WK_JOINT_KEYS + 1;
+    return a.causal && seen < (u32)a.blocks ? seen : (u32)a.blocks;
+}
+
+/* Which keys a block has, and the tiles of queries that see them.
+ *
+ * Blocks of a unit that is not causal add in the order of their keys, and each waits for the one before it all along: blocks of some
+ * units begin in turns, so that the one before is ahead. Those of a causal one add from the last keys on: this is how they begin, and
+ * each comes to a tile after the others, with nobody to wait for. Pairs, where blocks are few: first the keys of a block of the second
+ * half, which few queries see, then those of one of the first half: all have as much to do. The second half adds from the last keys on,
+ * the first half from the first ones on: so they come to a tile, and nobody waits for long. */
+struct joint_walk {
+    u32 unit, block;
+    u32 head0; /* the group's first head, among all of q's */
+    int lo;    /* the first tile of each head */
+    int tiles; /* of all heads */
+    MEMBER int first() const { return (int)block * WK_JOINT_KEYS; }
+    MEMBER u32 lower(const attn_joint_args &a) const { return a.causal && a.paired ? (u32)a.blocks / 2 : 0; }
+    /* A unit's. */
+    MEMBER u32 each(const attn_joint_args &a) const { return (u32)a.blocks - lower(a); }
+    /* A number's keys, and the second ones of a pair: no tiles, where it has none. */
+    template <int N> MEMBER void find(const attn_joint_args &a, u32 number, int part)
+    {
+        u32 side = lower(a) ? 1 : WK_JOINT_SIDE, set = number / (side * each(a)) * side;
+        u32 units_left = (u32)(a.batch * a.hk) - set;
+        number -= set * each(a);
+        side = side < units_left ? side : units_left;
+        unit = set + number % side;
+        number /= side;
+        block = !a.causal || part ? number : (u32)a.blocks - 1 - number;
+        head0 = unit / (u32)a.hk * a.hq + unit % (u32)a.hk * a.group;
+        lo = a.causal ? first() / N : 0;
+        tiles = part && block >= lower(a) ? 0 : a.group * (a.tiles - lo);
+    }
+    /* How many add to a tile before this block. */
+    template <int N> MEMBER u32 turn_at(const attn_joint_args &a, int tile) const
+    {
+        u32 last = all_turns<N>(a, tile) - 1, half = lower(a);
+        if (!a.causal)
+            return block;
+        return block >= half ? last - block : block + (last >= half ? last + 1 - half : 0);
+    }
+};
+
+/* Goes through the tiles of a walk; their numbers, where a head has `each`. */
+struct joint_step {
+    int tile, left; /* left: with this one */
+    u32 at;
+    MEMBER void begin(const joint_walk &w, u32 each)
+    {
+        tile = w.lo;
+        left = w.tiles;
+        at = w.head0 * each + w.lo;
+    }
+    MEMBER void go_on(const attn_joint_args &a, const joint_walk &w, u32 each)
+    {
+        tile++;
+        at++;
+        left--;
+        if (tile == a.tiles) {
+            tile = w.lo;
+            at += each - a.tiles + w.lo;
+        }
+    }
+};
+
 /* Two places for what comes and goes; gates: of places that are full, and that are empty again. */
 template <int D> struct joint_room {
     static const int KEYS = WK_JOINT_KEYS, N = joint_tile<D>::N;
@@ -268,8 +338,10 @@ template <int D> struct joint_room {
     joint_tile<D> tile[2];
     f16 slopes[2][KEYS * N]; /* gradients of scores */
     f32 sums[2][N * D];      /* tiles of dq, as the threads have them */
-    u64 keys_full, keys_empty, tile_full[2], tile_empty[2], sums_full[2], sums_empty[2];
-    u32 number;
+    u64 walk_full[2], walk_empty[2], keys_full, keys_empty, tile_full[2], tile_empty[2], sums_full[2], sums_empty[2];
+    int at[2]; /* the tiles' first queries */
+    joint_walk walk[2];
+    u32 number; /* after the last walk: of tiles of dq */
 };
 
 DEVICE void gate_init(u64 *p, int threads)
@@ -296,18 +368,13 @@ DEVICE void bulk_fetch(void *to, const void *from, u32 bytes, u64 *gate)
                  "l"(from), "r"(bytes), "r"(shared_address(gate))
                  : "memory");
 }
-/* Between a thread's accesses and those of copies and products; the second for shared memory alone, which takes no time. */
+/* Between a thread's accesses and those of copies and products; the others for one memory alone, of which shared takes no time. */
 DEVICE void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
 DEVICE void shared_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE void memory_proxy_fence() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 /* Of the waves with products. */
 DEVICE void products_barrier() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
 
-/* How many blocks add to a tile. */
-template <int N> DEVICE u32 all_turns(const attn_joint_args &a, int tile)
-{
-    u32 seen = (u32)(tile * N + N - 1) / WK_JOINT_KEYS + 1;
-    return a.causal && seen < (u32)a.blocks ? seen : (u32)a.blocks;
-}
 /* Until so many have. */
 DEVICE void wait_turn(const u32 *turns, u32 turn)
 {
@@ -316,49 +383,6 @@ DEVICE void wait_turn(const u32 *turns, u32 turn)
         asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(turns) : "memory");
     } while (now != turn);
 }
-
-/* Which keys a block has, and the tiles of queries that see them.
- *
- * Blocks of a unit that is not causal add in the order of their keys, and each waits for the one before it all along: blocks of some
- * units begin in turns, so that the one before is ahead. Those of a causal one have first the keys of a block of the
- * second half, which few queries see, then those of one of the first half: all have as much to do. The second half adds from
- * the last keys on, the first half from the first ones on: so they come to a tile, and nobody waits for long. */
-struct joint_walk {
-    u32 unit, block;
-    int lo; /* the first tile of each head */
-    MEMBER int first() const { return (int)block * WK_JOINT_KEYS; }
-    MEMBER u32 lower(const attn_joint_args &a) const { return a.causal && a.paired ? (u32)a.blocks / 2 : 0; }
-    /* A unit's. */
-    MEMBER u32 each(const attn_joint_args &a) const { return (u32)a.blocks - lower(a); }
-    /* The first keys of a block, by its number, and the second; false: it has none. */
-    template <int N> MEMBER bool find(const attn_joint_args &a, u32 number, int part)
-    {
-        u32 side = lower(a) ? 1 : WK_JOINT_SIDE, set = number / (side * each(a)) * side;
-        u32 units_left = (u32)(a.batch * a.hk) - set;
-        number -= set * each(a);
-        side = side < units_left ? side : units_left;
-        unit = set + number % side;
-        number /= side;
-        block = !a.causal || part ? number : (u32)a.blocks - 1 - number;
-        lo = a.causal ? first() / N : 0;
-        return !part || block < lower(a);
-    }
-    /* How many add to a tile before this block. */
-    template <int N> MEMBER u32 turn_at(const attn_joint_args &a, int tile) const
-    {
-        u32 last = all_turns<N>(a, tile) - 1, half = lower(a);
-        if (!a.causal)
-            return block;
-        return block >= half ? last - block : block + (last >= half ? last + 1 - half : 0);
-    }
-    MEMBER int all_tiles(const attn_joint_args &a) const { return a.group * (a.tiles - lo); }
-    /* The group's first head, among all of q's. */
-    MEMBER u32 head0(const attn_joint_args &a) const
-    {
-        u32 batch = unit / (u32)a.hk;
-        return batch * a.hq + (unit - batch * (u32)a.hk) * a.group;
-    }
-};
 
 /* Four lanes exchange words: lane m has the m-th of each afterwards. */
 DEVICE void exchange_four(u32 *w)
@@ -399,17 +423,17 @@ template <int D> struct joint_pass {
     static const int N = room_t::N, KEYS = room_t::KEYS;
     f32 dk[D / 16][MMA_VALUES], dv[D / 16][MMA_VALUES];
     f32 score, slope; /* what products are multiplied with */
-    int owner0;
+    int first, owner0; /* keys: the block's and the wave's */
 
     /* Products q . k become weights. */
-    MEMBER void weigh(const attn_joint_args &a, const joint_walk &w, int at, const f32 *lse, f32 (*s)[MMA_VALUES]) const
+    MEMBER void weigh(const attn_joint_args &a, int at, const f32 *lse, f32 (*s)[MMA_VALUES]) const
     {
         UNROLL
         for (int n = 0; n < N / 16; n++)
             UNROLL
             for (int i = 0; i < MMA_VALUES; i++)
                 s[n][i] = m_exp2_fast(m_fma(s[n][i], score, -lse[n * 16 + other_at(i)]));
-        bool all = w.first() + KEYS <= a.t && (!a.causal || at >= w.first() + KEYS - 1);
+        bool all = first + KEYS <= a.t && (!a.causal || at >= first + KEYS - 1);
         if (all)
             return;
         UNROLL
@@ -461,7 +485,7 @@ template <int D> struct joint_pass {
     }
 
     /* Adds a tile to all three; the products for dk go on afterwards. */
-    MEMBER void add_tile(const attn_joint_args &a, const joint_walk &w, int at, u32 count, bool begun, room_t &room)
+    MEMBER void add_tile(const attn_joint_args &a, u32 count, bool begun, room_t &room)
     {
         f32 s[N / 16][MMA_VALUES], p[N / 16][MMA_VALUES], sums[4][MMA_VALUES];
         fragment<f16> weights[N / 16][1], slopes[N / 16][1];
@@ -477,7 +501,7 @@ template <int D> struct joint_pass {
             gate_arrive(&room.tile_empty[place ^ 1]);
         start_dots<f16, D, N>(v, tile.dy, D, p);
         products_wait<1, N / 16>(s);
-        weigh(a, w, at, tile.lse, s);
+        weigh(a, room.at[place], tile.lse, s);
         UNROLL
         for (int n = 0; n < N / 16; n++)
             own_operand<f16, 1>(s[n], weights[n]);
@@ -500,19 +524,18 @@ template <int D> struct joint_pass {
 };
 
 template <int D, class T>
-DEVICE u32 joint_products(const attn_joint_args &a, const joint_shifts &n, const joint_walk &w, int part, u32 count,
+DEVICE u32 joint_products(const attn_joint_args &a, const joint_shifts &n, const joint_walk &w, u32 walks, u32 count,
                           joint_room<D> &room)
 {
-    const int N = joint_room<D>::N;
     joint_pass<D> pass = {};
     pass.score = times_power(a.scale * LOG2E, -n.q - n.k);
     pass.slope = power(n.s);
-    pass.owner0 = w.first() + wave_id() * 16;
-    gate_wait(&room.keys_full, part);
-    int tile = w.lo, all = w.all_tiles(a), left = all;
+    pass.first = w.first();
+    pass.owner0 = pass.first + wave_id() * 16;
+    gate_wait(&room.keys_full, walks & 1);
+    int all = w.tiles, left = all;
     do {
-        pass.add_tile(a, w, tile * N, count, left < all, room);
-        tile = tile + 1 < a.tiles ? tile + 1 : w.lo;
+        pass.add_tile(a, count, left < all, room);
         count++;
     } while (--left > 0);
     products_wait<0, D / 16>(pass.dv);
@@ -529,43 +552,23 @@ DEVICE u32 joint_products(const attn_joint_args &a, const joint_shifts &n, const
     return count;
 }
 
-/* A tile of the queries of a head, and its number where a head has `each`. */
-struct joint_step {
-    int tile;
-    u32 at;
-    MEMBER void begin(const attn_joint_args &a, const joint_walk &w, u32 each)
-    {
-        tile = w.lo;
-        at = w.head0(a) * each + w.lo;
-    }
-    MEMBER void go_on(const attn_joint_args &a, const joint_walk &w, u32 each)
-    {
-        tile++;
-        at++;
-        if (tile == a.tiles) {
-            tile = w.lo;
-            at += each - a.tiles + w.lo;
-        }
-    }
-};
-
 /* One thread has keys and tiles of queries brought. */
-template <int D> DEVICE u32 joint_loads(const attn_joint_args &a, const joint_walk &w, int part, u32 count, joint_room<D> &room)
+template <int D> DEVICE u32 joint_loads(const attn_joint_args &a, const joint_walk &w, u32 walks, u32 count, joint_room<D> &room)
 {
     const int N = joint_room<D>::N;
     const u32 each = rounded(a.s) / N;
     const joint_keys<D> *keys = (const joint_keys<D> *)a.keys16 + ((i64)w.unit * (rounded(a.t) / WK_JOINT_KEYS) + w.block);
-    if (part)
-        gate_wait(&room.keys_empty, 0);
+    if (walks)
+        gate_wait(&room.keys_empty, (walks - 1) & 1);
     bulk_fetch(&room.keys, keys, sizeof room.keys, &room.keys_full);
     joint_step step;
-    step.begin(a, w, each);
-    for (int left = w.all_tiles(a); left > 0; left--, count++) {
+    ROLLED
+    for (step.begin(w, each); step.left > 0; step.go_on(a, w, each), count++) {
         int place = count & 1;
         if (count > 1)
             gate_wait(&room.tile_empty[place], (count / 2 - 1) & 1);
+        room.at[place] = step.tile * N;
         bulk_fetch(&room.tile[place], (const joint_tile<D> *)a.tiles16 + step.at, sizeof room.tile[0], &room.tile_full[place]);
-        step.go_on(a, w, each);
     }
     return count;
 }
@@ -576,15 +579,14 @@ template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_wal
     const int N = joint_room<D>::N;
     const u32 BYTES = sizeof room.sums[0];
     joint_step step;
-    step.begin(a, w, a.tiles);
     ROLLED
-    for (int left = w.all_tiles(a); left > 0; left--, count++, step.go_on(a, w, a.tiles)) {
+    for (step.begin(w, a.tiles); step.left > 0; step.go_on(a, w, a.tiles), count++) {
         if ((count & 1) != place)
             continue;
         u32 turn = w.turn_at<N>(a, step.tile);
         wait_turn(a.turns + step.at, turn);
+        memory_proxy_fence();
         gate_wait(&room.sums_full[place], count / 2 & 1);
-        proxy_fence();
         u32 from = shared_address(room.sums[place]);
         const f32 *to = a.sums + (i64)step.at * (N * D);
         if (turn == 0)
@@ -598,8 +600,7 @@ template <int D> DEVICE u32 joint_sums(const attn_joint_args &a, const joint_wal
         asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
         gate_arrive(&room.sums_empty[place]);
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-        proxy_fence();
-        device_fence();
+        memory_proxy_fence();
         asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(a.turns + step.at) : "memory");
     }
     return count;
@@ -657,50 +658,112 @@ template <class T, int D> struct joint_end {
     }
 };
 
-/* What the block with a number beyond those with products has to do. */
-template <class T, int D> DEVICE void joint_ends(const attn_joint_args &a, u32 number)
+/* ---- who does what ---- */
+
+DEVICE u32 next_number(const attn_joint_args &a) { return atomic_next_of_all(a.turns + (i64)a.batch * a.hq * a.tiles); }
+/* Numbers: units times blocks of keys, or pairs of these; then tiles of dq, WK_JOINT_END each. */
+DEVICE u32 with_products(const attn_joint_args &a)
 {
-    joint_end<T, D> end;
-    u32 from = number * WK_JOINT_END, all = (u32)(a.batch * a.hq * a.tiles);
-    if (wave_id() < 8)
-        end.run(a, from, from + WK_JOINT_END < all ? from + WK_JOINT_END : all);
+    joint_walk w;
+    return w.each(a) * (u32)(a.batch * a.hk);
 }
 
-/* Blocks: units times blocks of keys, or pairs of these; then tiles of dq, WK_JOINT_END each. */
+/* The thread that loads finds the walks of one number after the other; but a block with a pair has no other number: it might be that of
+ * a pair which the first one waits for. The last walk has no tiles. */
+template <int D> DEVICE void joint_load_all(const attn_joint_args &a, joint_room<D> &room)
+{
+    u32 number = next_number(a), count = 0, part = 0;
+    ROLLED
+    for (u32 walks = 0;; walks++) {
+        joint_walk &w = room.walk[walks & 1];
+        if (walks > 1)
+            gate_wait(&room.walk_empty[walks & 1], (walks / 2 - 1) & 1);
+        w.tiles = 0;
+        if (number < with_products(a))
+            w.find<joint_room<D>::N>(a, number, part);
+        room.number = part ? ~0u : number;
+        gate_arrive(&room.walk_full[walks & 1]);
+        if (!w.tiles)
+            return;
+        count = joint_loads<D>(a, w, walks, count, room);
+        if (!a.paired)
+            number = next_number(a);
+        else if (part)
+            number = ~0u;
+        else
+            part = 1;
+    }
+}
+
+/* Two threads have tiles of dq added. */
+template <int D> DEVICE void joint_sum_all(const attn_joint_args &a, u32 place, joint_room<D> &room)
+{
+    u32 count = 0;
+    ROLLED
+    for (u32 walks = 0;; walks++) {
+        gate_wait(&room.walk_full[walks & 1], walks / 2 & 1);
+        const joint_walk &w = room.walk[walks & 1];
+        if (!w.tiles)
+            return;
+        count = joint_sums<D>(a, w, count, place, room);
+        gate_arrive(&room.walk_empty[walks & 1]);
+    }
+}
+
+/* The waves with products, which end dq afterwards. */
+template <class T, int D> DEVICE void joint_multiply_all(const attn_joint_args &a, joint_room<D> &room)
+{
+    joint_shifts n = shifts_of(a.peaks);
+    u32 count = 0;
+    ROLLED
+    for (u32 walks = 0;; walks++) {
+        gate_wait(&room.walk_full[walks & 1], walks / 2 & 1);
+        const joint_walk &w = room.walk[walks & 1];
+        if (!w.tiles)
+            break;
+        count = joint_products<D, T>(a, n, w, walks, count, room);
+        gate_arrive(&room.walk_empty[walks & 1]);
+    }
+    joint_end<T, D> end;
+    const u32 tiles = (u32)(a.batch * a.hq * a.tiles), products = with_products(a);
+    ROLLED
+    for (u32 number = room.number; number != ~0u && (number - products) * WK_JOINT_END < tiles;) {
+        u32 from = (number - products) * WK_JOINT_END;
+        end.run(a, from, from + WK_JOINT_END < tiles ? from + WK_JOINT_END : tiles);
+        if (a.paired)
+            return;
+        products_barrier();
+        if (thread_id() == 0)
+            room.number = next_number(a);
+        products_barrier();
+        number = room.number;
+    }
+}
+
 template <class T, int D> DEVICE void attn_joint_grad(const attn_joint_args &a)
 {
     ROOM(bytes, sizeof(joint_room<D>));
     joint_room<D> &room = *(joint_room<D> *)bytes;
-    joint_walk w;
     if (thread_id() == 0) {
         gate_init(&room.keys_full, 1);
         gate_init(&room.keys_empty, 256);
+        gates_init(room.walk_full, room.walk_empty, 1, 256 + 2);
         gates_init(room.tile_full, room.tile_empty, 1, 256);
         gates_init(room.sums_full, room.sums_empty, 256, 1);
         proxy_fence();
-        room.number = atomic_next_of_all(a.turns + (i64)a.batch * a.hq * a.tiles);
     }
     barrier();
-    u32 count = 0, with_products = w.each(a) * (u32)(a.batch * a.hk);
-    if (room.number >= with_products) {
-        joint_ends<T, D>(a, room.number - with_products);
-        return;
-    }
     if (wave_id() < 8) { /* the waves with products have nearly all registers */
         asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-        joint_shifts n = shifts_of(a.peaks);
-        ROLLED
-        for (int part = 0; part < 2 && w.find<joint_room<D>::N>(a, room.number, part); part++)
-            count = joint_products<D, T>(a, n, w, part, count, room);
+        joint_multiply_all<T, D>(a, room);
     } else {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
         if (wave_id() > 10 || lane_id() > 0)
             return;
-        ROLLED
-        for (int part = 0; part < 2 && w.find<joint_room<D>::N>(a, room.number, part); part++)
-            count = wave_id() == 8   ? joint_sums<D>(a, w, count, 0, room)
-                    : wave_id() == 9 ? joint_sums<D>(a, w, count, 1, room)
-                                     : joint_loads<D>(a, w, part, count, room);
+        if (wave_id() == 10)
+            joint_load_all<D>(a, room);
+        else
+            joint_sum_all<D>(a, wave_id() - 8, room);
     }
 }
 #endif
