@@ -127,15 +127,15 @@ static int function_facts(void *function, wk_function_facts *f)
                 : wk_cu.cuFuncGetAttribute(&f->local_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, function);
 }
 
-/* A block gets more than 48 KB only when asked for beforehand. */
+/* A block gets more than 48 KB, with what the kernel itself declares, only when asked for beforehand. */
 static int function_shared(void *function, int bytes)
 {
-    return bytes <= 48 << 10
+    return bytes <= 32 << 10
                ? 0
                : wk_cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes);
 }
 
-/* The kernel itself says how large its clusters are. */
+/* The kernel itself says how large its clusters are; more than 8 blocks need leave. */
 static int clusters(void *function, unsigned threads, unsigned shared, int *n)
 {
     CUlaunchConfig config = {.gridDimX = 1 << 20,
@@ -145,6 +145,9 @@ static int clusters(void *function, unsigned threads, unsigned shared, int *n)
                              .blockDimY = 1,
                              .blockDimZ = 1,
                              .sharedMemBytes = shared};
+    int code = wk_cu.cuFuncSetAttribute(function, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+    if (code)
+        return code;
     return wk_cu.cuOccupancyMaxActiveClusters ? wk_cu.cuOccupancyMaxActiveClusters(n, function, &config)
                                               : CUDA_ERROR_NOT_SUPPORTED;
 }

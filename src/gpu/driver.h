@@ -59,7 +59,8 @@ typedef struct wk_driver {
     int (*module_function)(void **function, void *module, const char *name);
     int (*function_facts)(void *function, wk_function_facts *facts);
     int (*function_shared)(void *function, int bytes); /* more dynamic shared memory than the default */
-    /* Clusters of a kernel that is made for them, that run at a time; NULL, or an error: this is not known. */
+    /* Clusters of a kernel that is made for them, that run at a time; NULL, or an error: this is not known. Lets them be as
+     * large as the device can. */
     int (*clusters)(void *function, unsigned threads, unsigned shared, int *n);
     int (*launch)(void *function, const unsigned grid[3], unsigned threads, unsigned shared, void *stream,
                   void **args);

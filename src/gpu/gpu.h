@@ -88,6 +88,7 @@ static inline i64 wk_blocks(i64 n, i64 per_block, i64 most)
 enum { WK_KEPT_THREADS = 512 }; /* of a block, at most */
 typedef struct {
     short packs, threads, blocks;
+    short lines; /* in shared memory, of a cluster's (wk_gpu_ahead) */
 } wk_kept_form;
 wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes);
 /* The grid of a kernel that keeps so many lines. */
@@ -96,11 +97,11 @@ static inline wk_grid wk_kept_grid(const wk_kept_form *f, i64 lines)
     return (wk_grid){.x = wk_blocks(lines, 1, WK_GRID_MAX / f->blocks) * f->blocks, .threads = f->threads};
 }
 
-/* The same for lines of a cluster each, more than a block keeps, of which others are on their way (kernels/ahead.h): blocks
- * have as many threads as the kernel's may, and share a unit as its record says. No blocks: lines are too short or too long,
- * or the device has no clusters. */
-wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *kernel, i64 bytes);
-/* Launches a kernel for so many of them: as many clusters as run at a time. */
+/* The same for lines of a cluster each, more than a block keeps, on their way to shared memory (kernels/ahead.h), which has
+ * room for so many of them: blocks have as many threads as the kernel's may, of so many packs at most, and share a unit as its
+ * record says. No blocks: lines are too short or too long, or the device has no clusters. */
+wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *kernel, int packs, int room, i64 bytes);
+/* Launches a kernel for so many of them: a cluster for each, or, where there is room for several, as many as run at a time. */
 wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *kernel, const wk_instance *instance,
                               const wk_kept_form *form, i64 lines, const void *args);
 

@@ -368,6 +368,13 @@ static bool has_clusters(const wk_gpu *g)
     return strncmp(g->facts.arch, "sm_", 3) == 0 && atoi(g->facts.arch + 3) >= 90;
 }
 
+/* Those of some architectures may have twice as many blocks. Where they stay, more units would be idle. */
+static int largest_cluster(const wk_gpu *g, bool stays)
+{
+    int arch = has_clusters(g) ? atoi(g->facts.arch + 3) : 0;
+    return !arch ? 1 : !stays && (arch == 90 || arch == 100 || arch == 103) ? 2 * CLUSTER : CLUSTER;
+}
+
 /* One block where that is enough, with as few threads as may be. Blocks of a cluster are small, so that more clusters run at a
  * time, or else as large as they can be. */
 wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes)
@@ -383,27 +390,26 @@ wk_kept_form wk_gpu_kept(const wk_call *c, i64 bytes)
     if (blocks > most || bytes <= 0)
         return (wk_kept_form){0};
     i64 each = (i64)blocks * threads * PACK;
-    return (wk_kept_form){(short)((bytes + each - 1) / each), (short)threads, (short)blocks};
+    return (wk_kept_form){(short)((bytes + each - 1) / each), (short)threads, (short)blocks, 0};
 }
 
-static int ahead_shared(const wk_kept_form *f) { return WK_AHEAD_LINES * f->packs * f->threads * PACK; }
+static int ahead_shared(const wk_kept_form *f) { return f->lines * f->packs * f->threads * PACK; }
 
-wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, i64 bytes)
+wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, int packs, int room, i64 bytes)
 {
-    enum {
-        PART = 64 << 10,
-        OTHER = 4 << 10
-    }; /* bytes that the blocks on a unit have of lines, and that each has of other shared memory */
+    enum { LEAST = 64 << 10 }; /* bytes of a line */
     const wk_gpu *g = wk_gpu_of(c->device);
-    wk_kept_form f = {.threads = (short)k->threads, .blocks = 2};
-    i64 part = PART / k->blocks;
-    while (f.blocks < CLUSTER && f.blocks * part < bytes)
+    int most = largest_cluster(g, room > 1);
+    wk_kept_form f = {.threads = (short)k->threads, .blocks = 2, .lines = (short)room};
+    i64 part = (i64)packs * f.threads * PACK;
+    while (f.blocks < most && f.blocks * part < bytes)
         f.blocks *= 2;
     i64 each = (i64)f.blocks * f.threads * PACK;
-    if (!has_clusters(g) || bytes <= PART || bytes > f.blocks * part)
+    if (most == 1 || bytes <= LEAST || bytes > f.blocks * part)
         return (wk_kept_form){0};
     f.packs = (short)((bytes + each - 1) / each);
-    return k->blocks * (ahead_shared(&f) + OTHER) <= g->facts.shared_bytes ? f : (wk_kept_form){0};
+    /* Blocks have an eighth for what is not lines. */
+    return k->blocks * ahead_shared(&f) <= g->facts.shared_bytes / 8 * 7 ? f : (wk_kept_form){0};
 }
 
 /* Clusters do not reach over the groups of multiprocessors, of which the driver alone knows how many are in working order. */
@@ -428,7 +434,8 @@ wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_ins
     if (lines <= 0)
         return WK_OK;
     WK_TRY(prepare(g, k, i, grid.shared, &e));
-    grid.x = wk_blocks(lines, 1, clusters_at_a_time(g, e, f)) * f->blocks;
+    int most = clusters_at_a_time(g, e, f); /* asked for in any case: large clusters are allowed by it */
+    grid.x = wk_blocks(lines, 1, f->lines > 1 ? most : INT32_MAX / f->blocks) * f->blocks;
     return launch(g, k, e, &grid, args);
 }
 

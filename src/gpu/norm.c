@@ -151,7 +151,7 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 {
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
     i64 bytes = p->n * (i64)wk_bytes(c->dtype);
-    wk_kept_form f = plain ? wk_gpu_ahead(c, &ahead_kernel, bytes) : (wk_kept_form){0};
+    wk_kept_form f = plain ? wk_gpu_ahead(c, &ahead_kernel, 8, WK_AHEAD_LINES, bytes) : (wk_kept_form){0};
     *ahead = f.blocks > 0;
     return *ahead || !plain ? f : wk_gpu_kept(c, bytes);
 }

@@ -13,11 +13,13 @@ static const wk_kernel map_kernel = WK_MAP_KERNEL("softmax");
 static const wk_kernel kept_kernel = {"softmax",  "softmax_kept", "softmax_args", WK_KEPT_THREADS,
                                       .types = 1, .ints = 3,      .blocks = 2,    .clusters = true};
 
-/* Lines of a cluster: two blocks on a unit, or one. */
-static const wk_kernel beside_kernel = {"softmax",  "softmax_beside", "softmax_args", 256,
-                                        .types = 1, .ints = 4,        .blocks = 2,    .clusters = true};
-static const wk_kernel ahead_kernel = {"softmax",  "softmax_ahead", "softmax_args", 1024,
-                                       .types = 1, .ints = 3,       .blocks = 1,    .clusters = true};
+/* Lines of a cluster. Those that fill small blocks have more of them on a unit. */
+#define AHEAD(on_unit) \
+    { \
+        "softmax", "softmax_ahead", "softmax_args", 128, .types = 1, .ints = 4, .blocks = on_unit, \
+                                                         .clusters = true \
+    }
+static const wk_kernel ahead_kernels[] = {AHEAD(10), AHEAD(6)};
 
 /* Lines in registers, lines that do not fit, and lines side by side. */
 typedef struct {
@@ -116,10 +118,9 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, const wk_kernel *
     i64 bytes = (i64)p->a.steps * 16;
     if (p->vec == 1 || c->dtype == WK_F64 || c->in[1])
         return f;
-    const wk_kernel *const ahead[] = {&beside_kernel, &ahead_kernel};
-    for (int i = 0; i < 2; i++) {
-        *kernel = ahead[i];
-        f = wk_gpu_ahead(c, ahead[i], bytes);
+    for (int i = bytes & (bytes - 1) ? 1 : 0; i < 2; i++) { /* powers of two fill them */
+        *kernel = &ahead_kernels[i];
+        f = wk_gpu_ahead(c, *kernel, 8 << i, 1, bytes);
         if (f.blocks)
             return f;
     }
@@ -139,8 +140,7 @@ static wk_status run_kept(const wk_call *c, const softmax_args *a, const wk_kern
     wk_instance i = {.t = {(unsigned char)c->dtype}, .i = {f->packs, f->threads, f->blocks}};
     if (k == &kept_kernel)
         return WK_LAUNCH(c, k, &i, wk_kept_grid(f, a->lines), *a);
-    if (k == &beside_kernel)
-        i.i[2] = a->mode == WK_SOFTMAX_LOG, i.i[3] = f->blocks;
+    i.i[2] = a->mode == WK_SOFTMAX_LOG, i.i[3] = f->blocks;
     return wk_gpu_launch_ahead(c, k, &i, f, a->lines, a);
 }
 

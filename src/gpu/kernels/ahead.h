@@ -1,23 +1,21 @@
-/* ahead.h: lines on their way while a cluster of blocks (cluster.h) works on others. A line is measured, blocks hear from each
- * other, and what comes of it is written. Where shared memory has room for two blocks on a unit, registers hold the line
- * meanwhile and the other block has the unit while one waits ("beside"). Else both passes read shared memory, and the next
- * line is measured before the last one is written. NVIDIA alone: elsewhere copies take registers. */
+/* ahead.h: lines of a cluster of blocks (cluster.h) each, on their way to shared memory while others are worked on. A line is
+ * measured, blocks hear from each other, and what comes of it is written. Blocks come and go with their line: several share a
+ * unit, so that one has it while another waits. Or, where every line needs the same weights, they stay, and measure the next
+ * line before they write the last one. NVIDIA alone: elsewhere copies take registers. */
 #ifndef WK_KERNELS_AHEAD_H
 #define WK_KERNELS_AHEAD_H
 #include "cluster.h"
 
 #ifdef WK_NVIDIA
-enum { RING = WK_AHEAD_LINES }; /* lines in shared memory, which comes with the launch */
-
-DEVICE u32 *ring_room()
+DEVICE u32 *ring_room() /* comes with the launch */
 {
     ROOM(room, 0);
     return (u32 *)room;
 }
 
-/* A line whose packs are picked from shared memory when they are needed. A thread reads what it has sent for itself: no
- * barrier. */
-template <class T, int KEEP, int THREADS, int BLOCKS>
+/* A line whose packs are picked from shared memory, which has room for RING of them, when they are needed. A thread reads what
+ * it has sent for itself: no barrier. */
+template <class T, int KEEP, int THREADS, int RING, int BLOCKS>
 struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
     typedef kept_line<T, KEEP, THREADS, BLOCKS> base;
     MEMBER u32 *place(u32 turn, int k) const
@@ -62,48 +60,40 @@ struct line_ahead : kept_line<T, KEEP, THREADS, BLOCKS> {
         for (int k = 0; k < KEEP; k++)
             pick(turn, k);
     }
-    /* The line of a turn into registers, when it has come; its place is for `later`. */
-    MEMBER void take(u32 turn, const T *later)
-    {
-        copies_wait_but<RING - 1>();
-        pick_all(turn);
-        send_for(turn, later);
-    }
 };
 
-/* Where blocks of a cluster hear from each other, in shared memory: N values of each, for one turn and the next. What is sent
- * counts itself in at the receiver's barrier. (A barrier of the cluster would wait for all that its threads have written to
- * memory before.) */
-template <int BLOCKS, int N, class A> struct cluster_box {
-    u64 bars[2];
-    A all[2][BLOCKS][N];
+/* Where blocks of a cluster hear from each other, in shared memory: N values of each of their waves, or of each block where
+ * WAVES is 1, in each of TURNS turns. What is sent counts itself in at the receiver's barrier. (A barrier of the cluster would
+ * wait for all that its threads have written to memory before.) */
+template <int BLOCKS, int WAVES, int TURNS, int N, class A> struct cluster_box {
+    u64 bars[TURNS];
+    A all[TURNS][BLOCKS * WAVES][N];
 
-    /* By all threads, once. */
+    /* By all threads, once, who wait for the cluster before they tell. */
     MEMBER void open()
     {
         if (thread_id() == 0) {
             UNROLL
-            for (int i = 0; i < 2; i++)
+            for (int i = 0; i < TURNS; i++)
                 asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&bars[i]))
                              : "memory");
             asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
         }
         cluster_arrive();
-        cluster_wait();
     }
-    /* By the first wave, all lanes of which have the block's values. */
+    /* By each wave, or by the first where WAVES is 1; all its lanes have the values. */
     MEMBER void tell(u32 turn, const A *mine)
     {
-        u32 bar = shared_address(&bars[turn & 1]), place = shared_address(all[turn & 1][block_id() % BLOCKS]),
-            to_bar, to;
+        u32 bar = shared_address(&bars[turn % TURNS]), to_bar, to;
+        u32 place = shared_address(all[turn % TURNS][block_id() % BLOCKS * WAVES + wave_id() % WAVES]);
         if (thread_id() == 0)
             asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar),
                          "r"((u32)sizeof all[0])
                          : "memory");
-        if (thread_id() >= BLOCKS)
+        if (lane_id() >= BLOCKS)
             return;
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to_bar) : "r"(bar), "r"(thread_id()));
-        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(place), "r"(thread_id()));
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to_bar) : "r"(bar), "r"(lane_id()));
+        asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(place), "r"(lane_id()));
         UNROLL
         for (int k = 0; k < N; k++) {
             if constexpr (sizeof(A) == 8)
@@ -120,7 +110,7 @@ template <int BLOCKS, int N, class A> struct cluster_box {
                     : "memory");
         }
     }
-    /* What all have told in a turn. Threads meet at a barrier of the block between two turns. */
+    /* What all have told in a turn. */
     MEMBER const A (*heard(u32 turn))[N]
     {
         u32 done = 0;
@@ -129,9 +119,9 @@ template <int BLOCKS, int N, class A> struct cluster_box {
                          "mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2;\n"
                          "selp.u32 %0, 1, 0, done;}"
                          : "=r"(done)
-                         : "r"(shared_address(&bars[turn & 1])), "r"(turn >> 1 & 1)
+                         : "r"(shared_address(&bars[turn % TURNS])), "r"(turn / TURNS & 1)
                          : "memory");
-        return all[turn & 1];
+        return all[turn % TURNS];
     }
 };
 #endif

@@ -463,10 +463,14 @@ template <class T> DEVICE const T *norm_row(const norm_rows_args &a, u32 row)
     return row < (u32)a.rows ? (const T *)a.x + row * a.x_step : (const T *)0;
 }
 
+enum { RING = WK_AHEAD_LINES };
+/* Of blocks, for one turn and the next: their threads meet at a barrier between two turns. */
+template <int BLOCKS> using norm_box = cluster_box<BLOCKS, 1, 2, 2, f64>;
+
 /* Tells the cluster what the block has measured of the row of a turn. */
 template <int CENTRED, class T, int KEEP, int THREADS, int BLOCKS>
-DEVICE void norm_measure(const line_ahead<T, KEEP, THREADS, BLOCKS> &r, u32 turn, acc<T> start, f64 (*room)[2],
-                         cluster_box<BLOCKS, 2, f64> &box)
+DEVICE void norm_measure(const line_ahead<T, KEEP, THREADS, RING, BLOCKS> &r, u32 turn, acc<T> start, f64 (*room)[2],
+                         norm_box<BLOCKS> &box)
 {
     const int WAVES = THREADS / WAVE;
     f64 sums[2];
@@ -488,7 +492,7 @@ DEVICE void norm_measure(const line_ahead<T, KEEP, THREADS, BLOCKS> &r, u32 turn
 
 /* How the row of a turn is normalised, when all blocks have told. */
 template <class T, int CENTRED, int BLOCKS>
-DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 turn, cluster_box<BLOCKS, 2, f64> &box)
+DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 turn, norm_box<BLOCKS> &box)
 {
     f64 sums[2] = {0, 0};
     const f64(*parts)[2] = box.heard(turn);
@@ -541,8 +545,8 @@ template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> DEVICE void n
 {
     typedef acc<T> R;
     SHARED f64 room[2][THREADS / WAVE][2];
-    SHARED cluster_box<BLOCKS, 2, f64> box;
-    line_ahead<T, KEEP, THREADS, BLOCKS> r;
+    SHARED norm_box<BLOCKS> box;
+    line_ahead<T, KEEP, THREADS, RING, BLOCKS> r;
     row_weights<T, KEEP, THREADS, CENTRED, BLOCKS> w;
     u32 rows = (u32)a.rows, first = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS; /* long rows are few */
     r.steps = (u32)(a.n / r.VEC);
@@ -553,6 +557,7 @@ template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> DEVICE void n
     R start = get(norm_first<T>(a, first));
     T next = norm_first<T>(a, first + clusters);
     box.open();
+    cluster_wait();
     copies_wait_but<RING - 1>();
     r.pick_all(0);
     norm_measure<CENTRED>(r, 0, start, room[0], box);

@@ -102,108 +102,44 @@ template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_kept(c
 }
 
 #ifdef WK_NVIDIA
-template <class T> DEVICE const T *softmax_line(const softmax_args &a, i64 line)
+/* The sum of parts that others have told of, by all lanes of a wave. */
+template <int PARTS> DEVICE sum_exp<f32> merge_parts(const f32 (*parts)[2])
 {
-    return line < a.lines ? (const T *)a.x + walk_to(a.kept, line).x : (const T *)0;
+    f32 top = lowest<f32>(), sum = 0;
+    for (int i = (int)lane_id(); i < PARTS; i += WAVE)
+        top = max_number(top, parts[i][0]);
+    top = wave_reduce<op_max_number>(top);
+    for (int i = (int)lane_id(); i < PARTS; i += WAVE)
+        sum += parts[i][1] * m_exp_fast(parts[i][0] - top);
+    return {top, wave_reduce<op_sum>(sum)};
 }
 
-/* Tells the cluster what the block has of the line of a turn, of which `part` is the wave's. */
-template <int THREADS, int BLOCKS>
-DEVICE void softmax_tell(const sum_exp<f32> &part, u32 turn, f32 (*room)[2], cluster_box<BLOCKS, 2, f32> &box)
+/* A line of a cluster in shared memory, which both passes read. */
+template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void softmax_ahead(const softmax_args &a)
 {
     const int WAVES = THREADS / WAVE;
-    if (lane_id() == 0) {
-        room[wave_id()][0] = part.top;
-        room[wave_id()][1] = part.sum;
-    }
-    barrier();
-    if (wave_id() == 0) {
-        f32 own = room[lane_id() % WAVES][0], top = wave_reduce<op_max_number, WAVES>(own);
-        f32 sum = wave_reduce<op_sum, WAVES>(room[lane_id() % WAVES][1] * m_exp_fast(own - top)), mine[2] = {top, sum};
-        box.tell(turn, mine);
-    }
-}
-
-/* Longer lines of a cluster each, of which others are on their way. exp is taken once, from the largest element of the wave. */
-template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void softmax_beside(const softmax_args &a)
-{
-    SHARED f32 room[2][THREADS / WAVE][2];
-    SHARED cluster_box<BLOCKS, 2, f32> box;
-    line_ahead<T, KEEP, THREADS, BLOCKS> x;
+    SHARED cluster_box<BLOCKS, WAVES, 1, 2, f32> box;
+    line_ahead<T, KEEP, THREADS, 1, BLOCKS> x;
+    walk_offsets to = walk_to(a.kept, block_id() / BLOCKS);
     x.steps = (u32)a.steps;
-    i64 start = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
+    x.send_for(0, (const T *)a.x + to.x);
     x.fill_ends(put<T>(smallest<f32>()));
-    for (u32 i = 0; i < RING; i++)
-        x.send_for(i, softmax_line<T>(a, start + i * clusters));
     box.open();
-    u32 turn = 0;
-    for (i64 line = start; line < a.lines; line += clusters, turn++) {
-        x.take(turn, softmax_line<T>(a, line + RING * clusters));
-        f32 v[KEEP][x.VEC], top = a.mode == FAST ? 0 : wave_reduce<op_max_number>(kept_top(x)), sum = 0;
-        exp_from e(top);
+    copies_wait_but<0>();
+    x.pick_all(0);
+    sum_exp<f32> part = kept_sum_exp_wave(x, a.mode != FAST);
+    cluster_wait();
+    f32 mine[2] = {part.top, part.sum};
+    box.tell(0, mine);
+    softmax_result f(merge_parts<BLOCKS * WAVES>(box.heard(0)));
+    UNROLL
+    for (int k = 0; k < KEEP; k++) {
+        f32 v[x.VEC];
+        x.pick(0, k);
         UNROLL
-        for (int j = 0; j < KEEP * x.VEC; j++) {
-            if (j % x.VEC == 0 && !x.PAIRED)
-                x.forget(j / x.VEC);
-            f32 own = x.value(j / x.VEC, j % x.VEC), power = e.of(own);
-            sum += power;
-            v[j / x.VEC][j % x.VEC] = LOGS ? own : power;
-        }
-        softmax_tell<THREADS>({top, wave_reduce<op_sum>(sum) * e.mend}, turn, room[turn & 1], box);
-        T *y = (T *)a.y + walk_to(a.kept, line).y;
-        sum_exp<f32> total = merge_sums<BLOCKS>(box.heard(turn));
-        f32 scale = LOGS ? 1 : e.mend * m_exp_fast(top - total.top) / total.sum;
-        f32 shift = LOGS ? m_log(total.sum) : 0;
-        UNROLL
-        for (int k = 0; k < KEEP; k++) {
-            UNROLL
-            for (int i = 0; i < x.VEC; i++)
-                v[k][i] = LOGS ? v[k][i] - total.top - shift : v[k][i] * scale;
-            x.store_pack(k, y, v[k]);
-        }
-    }
-}
-
-/* What a wave has of the line of a turn. */
-template <class T, int KEEP, int THREADS, int BLOCKS>
-DEVICE sum_exp<f32> softmax_measure(const softmax_args &a, line_ahead<T, KEEP, THREADS, BLOCKS> &x, u32 turn)
-{
-    x.pick_all(turn);
-    return kept_sum_exp_wave(x, a.mode != FAST);
-}
-
-/* The same, the next line being measured first. */
-template <class T, int KEEP, int THREADS, int BLOCKS> DEVICE void softmax_ahead(const softmax_args &a)
-{
-    SHARED f32 room[2][THREADS / WAVE][2];
-    SHARED cluster_box<BLOCKS, 2, f32> box;
-    line_ahead<T, KEEP, THREADS, BLOCKS> x;
-    x.steps = (u32)a.steps;
-    i64 start = block_id() / BLOCKS, clusters = grid_blocks() / BLOCKS;
-    x.fill_ends(put<T>(smallest<f32>()));
-    for (u32 i = 0; i < RING; i++)
-        x.send_for(i, softmax_line<T>(a, start + i * clusters));
-    box.open();
-    copies_wait_but<RING - 1>();
-    softmax_tell<THREADS>(softmax_measure(a, x, 0), 0, room[0], box);
-    u32 turn = 0;
-    for (i64 line = start; line < a.lines; line += clusters, turn++) {
-        softmax_result f(merge_sums<BLOCKS>(box.heard(turn)));
-        if (line + clusters < a.lines) {
-            copies_wait_but<RING - 2>();
-            softmax_tell<THREADS>(softmax_measure(a, x, turn + 1), turn + 1, room[turn + 1 & 1], box);
-        }
-        T *y = (T *)a.y + walk_to(a.kept, line).y;
-        UNROLL
-        for (int k = 0; k < KEEP; k++) {
-            f32 v[x.VEC];
-            x.pick(turn, k);
-            UNROLL
-            for (int i = 0; i < x.VEC; i++)
-                v[i] = f.of(x.value(k, i), a.mode);
-            x.store_pack(k, y, v);
-        }
-        x.send_for(turn, softmax_line<T>(a, line + RING * clusters));
+        for (int i = 0; i < x.VEC; i++)
+            v[i] = f.of(x.value(k, i), LOGS ? LOG : ACCURATE);
+        x.store_pack(k, (T *)a.y + to.y, v);
     }
 }
 #endif

@@ -23,7 +23,7 @@ typedef struct {
     u32 d, magic, shift;
 } wk_divisor;
 
-/* Lines of a cluster in shared memory: on their way, but for those that are read there (kernels/ahead.h). */
+/* Lines that a cluster which stays has in shared memory: on their way, but for those that are read there (kernels/ahead.h). */
 enum { WK_AHEAD_LINES = 3 };
 
 /* Where kernels leave an error that only the data shows (an index out of range). It lies in host memory that the
