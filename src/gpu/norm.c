@@ -151,7 +151,10 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 {
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
     i64 bytes = p->n * (i64)wk_bytes(c->dtype);
-    wk_kept_form f = plain ? wk_gpu_ahead(c, &ahead_kernel, 8, WK_AHEAD_LINES, bytes) : (wk_kept_form){0};
+    wk_kept_form f = {0};
+    /* Parts are halved where weights take few registers: then two blocks share a unit. */
+    for (int packs = p->a.centred || c->dtype == WK_F32 ? 8 : 4; plain && packs <= 8 && !f.blocks; packs *= 2)
+        f = wk_gpu_ahead(c, &ahead_kernel, packs, WK_AHEAD_LINES, bytes);
     *ahead = f.blocks > 0;
     return *ahead || !plain ? f : wk_gpu_kept(c, bytes);
 }

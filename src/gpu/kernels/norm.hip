@@ -515,7 +515,8 @@ template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> struct row_we
         if constexpr (CENTRED)
             bias.fetch((const T *)a.bias, put<T>((acc<T>)0));
     }
-    /* Pack p of a row, normalised, to y. */
+    /* Pack p of a row, normalised, to y; MEAN: it is taken off first. */
+    template <bool MEAN>
     MEMBER void put_pack(const kept_line<T, KEEP, THREADS, BLOCKS> &r, int p, const row_stats<acc<T>> &s, T *y)
     {
         const int VEC = 16 / sizeof(T);
@@ -525,12 +526,33 @@ template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> struct row_we
             bias.forget(p);
         UNROLL
         for (int e = 0; e < VEC; e++) {
+            acc<T> x = MEAN ? element(r, p, e) - s.mean : element(r, p, e);
             if constexpr (CENTRED)
-                v[e] = ((r.value(p, e) - s.mean) * s.scale + s.shift) * weight.value(p, e) + bias.value(p, e);
+                v[e] = (x * s.scale + s.shift) * element(weight, p, e) + element(bias, p, e);
             else
-                v[e] = r.value(p, e) * s.scale * weight.value(p, e);
+                v[e] = x * s.scale * element(weight, p, e);
         }
         r.store_pack(p, y, v);
+    }
+    template <bool MEAN>
+    MEMBER void put_row(line_ahead<T, KEEP, THREADS, RING, BLOCKS> &r, u32 turn, const row_stats<acc<T>> &s, T *y)
+    {
+        UNROLL
+        for (int p = 0; p < KEEP; p++) {
+            r.pick(turn, p);
+            put_pack<MEAN>(r, p, s, y);
+        }
+    }
+    /* The row of a turn, normalised, to y. The mean of 16-bit elements is taken off behind the product, unless bits would be
+     * lost that the result has. */
+    MEMBER void put_turn(line_ahead<T, KEEP, THREADS, RING, BLOCKS> &r, u32 turn, row_stats<acc<T>> s, T *y)
+    {
+        if (CENTRED && !(sizeof(T) == 2 && m_fabs(s.mean) * s.scale < 64)) {
+            put_row<true>(r, turn, s, y);
+        } else {
+            s.shift -= s.mean * s.scale;
+            put_row<false>(r, turn, s, y);
+        }
     }
 };
 
@@ -570,11 +592,7 @@ template <class T, int KEEP, int THREADS, int CENTRED, int BLOCKS> DEVICE void n
             norm_measure<CENTRED>(r, turn + 1, start, room[turn + 1 & 1], box);
         }
         next = norm_first<T>(a, row + 2 * clusters); /* not looked at before it is needed */
-        UNROLL
-        for (int p = 0; p < KEEP; p++) {
-            r.pick(turn, p);
-            w.put_pack(r, p, s, (T *)a.y + row * (i64)a.n);
-        }
+        w.put_turn(r, turn, s, (T *)a.y + row * (i64)a.n);
         r.send_for(turn, norm_row<T>(a, row + RING * clusters));
     }
 }
