@@ -3,7 +3,7 @@
 
     compare.py [--rounds 3] [--wick build/wick] [--python "python3"] [--out FOLDER] [--markdown] [FILTER...]
 
-Prints each case with both times, the ratio (above 1: wick is faster), wick's share of its own copy bandwidth, and the
+Prints each case with both times, the ratio (above 1: wick is faster), wick's share of what its own copy of as many bytes moves, and the
 geometric mean of the ratios. Needs PyTorch in the Python that --python names (it may be a longer command).
 """
 import argparse, json, math, os, shlex, subprocess
@@ -19,14 +19,13 @@ MARKDOWN = ("| case | wick µs | PyTorch µs | ratio | GB/s | of copy |\n|---|--
             "| {case} | {us:.1f} | {peer} | {ratio} | {gbs} | {share} |")
 
 def show(best, head, line):
-    copy = best["wick"].get("copy.f32", {}).get("gbs")
     ratios = []
     print(head)
     for case, w in best["wick"].items():
         t = best["torch"].get(case)
         ratio = t["us"] / w["us"] if t else None
         ratios += [ratio] if ratio else []
-        share = f"{100 * w['gbs'] / copy:.0f} %" if copy and "gbs" in w else ""
+        share = f"{100 * w['share']:.0f} %" if w.get("limit") == "copy" else ""
         print(line.format(case=case, us=w["us"], peer=f"{t['us']:.1f}" if t else "", ratio=f"{ratio:.2f}" if ratio else "",
                           gbs=w.get("gbs", ""), share=share))
     if ratios:

@@ -16,7 +16,8 @@ static const char help[] =
     "\n"
     "Measures ops at sizes of real models: time, GB/s, TFLOP/s, and the share of what this machine reaches "
     "in a plain\n"
-    "copy (for cases that move memory) and in its best matrix product of the dtype (for cases that "
+    "copy of as many bytes (for cases that move memory) and in its best matrix product of the dtype (for "
+    "cases that\n"
     "compute).\n"
     "\n"
     "  --device D      cpu, rocm:0, cuda:0 or auto (default)\n"
@@ -42,7 +43,11 @@ static const char help[] =
     "  wick bench --json > mine.jsonl\n"
     "  wick bench --against torch.jsonl --html bench.html\n";
 
-enum { MAX_PEER = 512, MAX_ROWS = 512, MAX_TIMES = 1000 };
+enum { MAX_PEER = 512, MAX_ROWS = 512, MAX_TIMES = 1000, MAX_COPIES = 64 };
+
+typedef struct {
+    double bytes, gbs;
+} copy_rate;
 
 typedef struct {
     char name[80];
@@ -57,7 +62,8 @@ typedef struct {
     bool json, list, tune, large;
     peer_case peers[MAX_PEER];
     int n_peers;
-    double copy_gbs;                      /* what a copy reaches on the CPU; 0 until measured */
+    copy_rate copies[MAX_COPIES];
+    int n_copies;
     double matmul_tflops[WK_DTYPE_COUNT]; /* the best matrix product; 0 until measured, -1: there is none */
     bench_row rows[MAX_ROWS];
     int n_rows;
@@ -88,11 +94,11 @@ static wk_status call(void *ctx)
 }
 
 /* One call, waited for; its outputs are gone afterwards. Microseconds, or -1 when it failed. */
-static double run_once(bench *b, wk_sample *s, const bench_case *k)
+static double run_once(bench *b, bench_run run, void *ctx)
 {
     wk_scope_begin();
     double start = now_us();
-    wk_status status = call(&(one_call){s, k});
+    wk_status status = run(ctx);
     if (status == WK_OK)
         status = wk_sync(b->device);
     double us = now_us() - start;
@@ -100,12 +106,29 @@ static double run_once(bench *b, wk_sample *s, const bench_case *k)
     return status == WK_OK ? us : -1;
 }
 
+/* The median time of a call on the CPU, after which its outputs are gone. -1 with an error pending when it fails. */
+static double measure_cpu(bench *b, bench_run run, void *ctx)
+{
+    static double times[MAX_TIMES];
+    double us = run_once(b, run, ctx);
+    for (int i = 0; i < 2 && us >= 0; i++) /* caches, pages, threads */
+        us = run_once(b, run, ctx);
+    int n = 0;
+    double end = now_us() + b->seconds * 1e6;
+    while (us >= 0 && n < MAX_TIMES && (n < 5 || now_us() < end))
+        times[n++] = us = run_once(b, run, ctx);
+    if (us < 0)
+        return -1;
+    qsort(times, (size_t)n, sizeof *times, bench_compare);
+    return times[n / 2];
+}
+
 static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 {
     one_call one = {s, k};
     if (b->tune && !b->impl) {
         wk_tune(WK_TUNE(.again = 1, .seconds = 5));
-        run_once(b, s, k);
+        run_once(b, call, &one);
         wk_tune(NULL);
     }
     wk_force_impl(b->impl);
@@ -120,7 +143,6 @@ static double measure_gpu(bench *b, const bench_case *k, wk_sample *s)
 /* The median time of a case; -1 with an error pending when it cannot run. */
 static double measure_sample(bench *b, const bench_case *k)
 {
-    static double times[MAX_TIMES];
     wk_sample s;
     const wk_op *op = wk_op_find(k->op);
     if (!op) {
@@ -132,18 +154,9 @@ static double measure_sample(bench *b, const bench_case *k)
     if (b->device->kind != WK_KIND_CPU)
         return measure_gpu(b, k, &s);
     wk_force_impl(b->impl);
-    double us = run_once(b, &s, k);
-    for (int i = 0; i < 2 && us >= 0; i++) /* caches, pages, threads */
-        us = run_once(b, &s, k);
-    int n = 0;
-    double end = now_us() + b->seconds * 1e6;
-    while (us >= 0 && n < MAX_TIMES && (n < 5 || now_us() < end))
-        times[n++] = us = run_once(b, &s, k);
+    double us = measure_cpu(b, call, &(one_call){&s, k});
     wk_force_impl(NULL);
-    if (us < 0)
-        return -1;
-    qsort(times, (size_t)n, sizeof *times, bench_compare);
-    return times[n / 2];
+    return us;
 }
 
 static double measure(bench *b, const bench_case *k)
@@ -201,15 +214,28 @@ static double measure_case(bench *b, const bench_case *k)
     return us;
 }
 
-/* What a case that moves so many bytes is held against. A GPU copies little at a lower rate. */
+static wk_status copy_call(void *x) { return wk_copy(x) ? WK_OK : wk_error_status(); }
+
+/* What a case that moves so many bytes is held against: a copy of as many. Little is copied at another rate than much. */
 static double copy_limit(bench *b, double bytes)
 {
-    if (b->device->kind != WK_KIND_CPU)
-        return bench_copy_rate(b->device, b->seconds, bytes);
-    const bench_case *copy = bench_cases(b->device->kind, b->large);
-    if (b->copy_gbs == 0)
-        b->copy_gbs = copy->bytes / measure_case(b, copy) * 1e-3;
-    return b->copy_gbs;
+    for (int i = 0; i < b->n_copies; i++) {
+        if (b->copies[i].bytes == bytes)
+            return b->copies[i].gbs;
+    }
+    int64_t count = (int64_t)(bytes / 2);
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(b->device, WK_U8, 1, &count, 1);
+    double us = -1;
+    if (x)
+        us = b->device->kind == WK_KIND_CPU ? measure_cpu(b, copy_call, x)
+                                            : bench_events(b->device, b->seconds, copy_call, x);
+    wk_scope_end();
+    wk_error_clear();
+    double gbs = us > 0 ? bytes / us * 1e-3 : 0;
+    if (b->n_copies < MAX_COPIES)
+        b->copies[b->n_copies++] = (copy_rate){bytes, gbs};
+    return gbs;
 }
 
 static double matmul_limit(bench *b, wk_dtype dtype)

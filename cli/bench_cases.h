@@ -19,8 +19,8 @@ typedef struct {
     int how; /* of these, added up */
 } bench_case;
 
-/* The cases for a device, ended by one without a name; the first is a plain copy. Large ones are the CPU's
- * alone: the usual ones of a GPU are larger than its caches. */
+/* The cases for a device, ended by one without a name. Large ones are the CPU's alone: the usual ones of a
+ * GPU are larger than its caches. */
 const bench_case *bench_cases(wk_device_kind kind, bool large);
 const bench_case *bench_cases_gpu(void);
 

@@ -119,27 +119,3 @@ double bench_bare(wk_device *device, double (*now_us)(void), bool graph)
     b.args = (map_args){.out = wk_ptr(y), .in = {wk_ptr(x)}, .count = n, .f = {1, 1}};
     return (graph ? bench_graph : bench_chain)(device, now_us, bare_call, &b);
 }
-
-static wk_status copy_call(void *x) { return wk_copy(x) ? WK_OK : wk_error_status(); }
-
-double bench_copy_rate(wk_device *device, double seconds, double bytes)
-{
-    static struct {
-        double bytes, gbs;
-    } known[64];
-    static int n;
-    for (int i = 0; i < n; i++) {
-        if (known[i].bytes == bytes)
-            return known[i].gbs;
-    }
-    int64_t count = (int64_t)(bytes / 2);
-    wk_scope_begin();
-    wk_tensor *x = wk_fill(device, WK_U8, 1, &count, 1);
-    double us = x ? bench_events(device, seconds, copy_call, x) : -1, gbs = us > 0 ? bytes / us * 1e-3 : 0;
-    wk_scope_end();
-    if (n < 64) {
-        known[n].bytes = bytes;
-        known[n++].gbs = gbs;
-    }
-    return gbs;
-}

@@ -16,7 +16,5 @@ double bench_chain(wk_device *device, double (*now_us)(void), bench_run run, voi
 double bench_graph(wk_device *device, double (*now_us)(void), bench_run run, void *ctx);
 /* The one or the other for bare launches of the kernel of the eager case. The tensors belong to the scope. */
 double bench_bare(wk_device *device, double (*now_us)(void), bool graph);
-/* GB/s of a copy that moves as many bytes, read and written; measured once for each number. */
-double bench_copy_rate(wk_device *device, double seconds, double bytes);
 
 #endif
