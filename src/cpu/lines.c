@@ -68,11 +68,12 @@ static void run_lines(void *ctx, int64_t begin, int64_t end, void *buf)
         run_line(ctx, line, buf);
 }
 
-/* Whether short lines can be handed over several at a time: they lie one behind the other. */
+/* Whether short lines can be handed over several at a time: they lie one behind the other. Results that go past the cache
+ * do so while the next line is computed, if there is one line at a time. */
 static bool takes_several(const plan *p)
 {
     const wk_lines *l = &p->l;
-    bool several = l->together > 1 && p->count % l->together == 0;
+    bool several = l->together > 1 && p->count % l->together == 0 && !p->stream;
     for (int k = 0; k < l->n_in; k++)
         several = several && p->walk[k].rank == 1 && p->walk[k].strides[0] == 1 &&
                   p->n * (int64_t)wk_bytes(l->in[k]->dtype) <= SHORT_BYTES;
@@ -94,10 +95,6 @@ static wk_status run_trailing(const wk_lines *l)
         p.walk[k].rank = wk_shape_coalesce(l->in[k]->rank, p.walk[k].shape, 1, strides);
         memcpy(p.walk[k].strides, strides[0], sizeof strides[0]);
     }
-    if (takes_several(&p)) {
-        p.n *= l->together;
-        p.count /= l->together;
-    }
     int64_t written = 0, read = 0;
     for (int k = 0; k < l->n_out; k++)
         written += p.n * p.count * (int64_t)wk_bytes(l->out[k]->dtype);
@@ -105,6 +102,10 @@ static wk_status run_trailing(const wk_lines *l)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
     p.stream = written >= WK_STREAM_BYTES;
     p.ahead = read >= AHEAD_BYTES;
+    if (takes_several(&p)) {
+        p.n *= l->together;
+        p.count /= l->together;
+    }
     size_t value = l->as_is ? wk_bytes(l->in[0]->dtype) : 8; /* of the widest compute type */
     p.room = ((size_t)p.n * value + WK_LINE - 1) / WK_LINE * WK_LINE;
     size_t scratch = p.room * (size_t)(l->n_in + l->n_out) + l->scratch;
