@@ -6,7 +6,7 @@
     python3 bench/performance.py wick.jsonl torch.jsonl > table.md
 
 Both files are the output of one machine, one after the other; the first line of PyTorch's says what that was. They may hold
-several runs: the best time of each counts, since products heat a GPU and then slow down by some percent.
+several runs: the best time of each counts, since a GPU slows down by some percent after heavy work.
 """
 import json
 import math

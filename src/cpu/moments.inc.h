@@ -9,7 +9,7 @@
 
 /* How far from the mean, in squares of the deviation, a value may be that all deviate from: of eight bits there are more to
  * lose, and from 0 nothing is to be taken off, which pays for a loop of its own where vectors are wide. */
-#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+#if ELEMENT_WORDS
 #define MOMENTS_FAR 64
 #define MOMENTS_START(value) 0
 #define MOMENTS_INLINE inline __attribute__((always_inline))

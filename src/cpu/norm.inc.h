@@ -18,7 +18,7 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
     double scale = 1 / sqrt(m.m2 * (1 / (double)n) + c->eps);
     s.mean = (REAL)m.mean;
     s.scale = (REAL)scale;
-#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+#if ELEMENT_WORDS
     /* Taken off behind the product, if that leaves more bits than the result keeps. */
     if (fabs(m.mean) * scale < 16)
         s.mean = 0;
@@ -28,7 +28,7 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
 }
 
 /* Whether normalise has a mean to take off. */
-#if defined(ELEMENT_BF16) && WK_VEC_BYTES == WK_LINE
+#if ELEMENT_WORDS
 #define HAS_MEAN (s.mean != 0)
 #else
 #define HAS_MEAN (c->centred)

@@ -6,4 +6,5 @@
 #undef FN
 #define ELEMENT uint16_t
 #define ELEMENT_BF16
+#define ELEMENT_WORDS (WK_VEC_BYTES == WK_LINE) /* their vectors are the words of lanes.h */
 #define FN(name) name##_bf16

@@ -2,6 +2,7 @@
 #undef REAL
 #undef ELEMENT
 #undef ELEMENT_BF16
+#undef ELEMENT_WORDS
 #undef REAL_COMPUTE
 #undef FN
 #undef R_ABS

@@ -34,7 +34,7 @@ static inline FN(two) FN(two_at)(const ELEMENT *x)
 /* As wk_bf16_pair: for what was made of bf16 alone. */
 static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 {
-#if WK_VEC_BYTES == WK_LINE
+#if ELEMENT_WORDS
     wk_words_store(y, wk_words_of((wk_lanes)v.a, (wk_lanes)v.b), false);
 #else
     FN(words) a = (FN(words))v.a, b = (FN(words))v.b;
@@ -48,7 +48,7 @@ static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 /* As wk_words_near. */
 static inline void FN(two_put_near)(ELEMENT *y, FN(two) v)
 {
-#if WK_VEC_BYTES == WK_LINE
+#if ELEMENT_WORDS
     wk_words_store(y, wk_words_near((wk_lanes)v.a, (wk_lanes)v.b), false);
 #else
     FN(words) a = (FN(words))v.a + 0x8000, b = (FN(words))v.b + 0x8000;
