@@ -368,11 +368,11 @@ static bool has_clusters(const wk_gpu *g)
     return strncmp(g->facts.arch, "sm_", 3) == 0 && atoi(g->facts.arch + 3) >= 90;
 }
 
-/* Those of some architectures may have twice as many blocks. Where they stay, more units would be idle. */
-static int largest_cluster(const wk_gpu *g, bool stays)
+/* Those of some architectures may have twice as many blocks. */
+static int largest_cluster(const wk_gpu *g)
 {
     int arch = has_clusters(g) ? atoi(g->facts.arch + 3) : 0;
-    return !arch ? 1 : !stays && (arch == 90 || arch == 100 || arch == 103) ? 2 * CLUSTER : CLUSTER;
+    return !arch ? 1 : arch == 90 || arch == 100 || arch == 103 ? 2 * CLUSTER : CLUSTER;
 }
 
 /* One block where that is enough, with as few threads as may be. Blocks of a cluster are small, so that more clusters run at a
@@ -399,7 +399,7 @@ wk_kept_form wk_gpu_ahead(const wk_call *c, const wk_kernel *k, int packs, int r
 {
     enum { LEAST = 64 << 10 }; /* bytes of a line */
     const wk_gpu *g = wk_gpu_of(c->device);
-    int most = largest_cluster(g, room > 1);
+    int most = largest_cluster(g);
     wk_kept_form f = {.threads = (short)k->threads, .blocks = 2, .lines = (short)room};
     i64 part = (i64)packs * f.threads * PACK;
     while (f.blocks < most && f.blocks * part < bytes)
@@ -425,6 +425,18 @@ static int clusters_at_a_time(const wk_gpu *g, entry *e, const wk_kept_form *f)
     return e->clusters;
 }
 
+/* Clusters that take lines in turns: as many, of those that run at a time, as leave the fewest without one in the last turn. A
+ * few less keep memory as busy. */
+static i64 even_clusters(i64 most, i64 lines)
+{
+    i64 best = most;
+    for (i64 n = most; n > most * 7 / 8; n--) {
+        if (n * ((lines + n - 1) / n) < best * ((lines + best - 1) / best))
+            best = n;
+    }
+    return best;
+}
+
 wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_instance *i,
                               const wk_kept_form *f, i64 lines, const void *args)
 {
@@ -435,7 +447,8 @@ wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_ins
         return WK_OK;
     WK_TRY(prepare(g, k, i, grid.shared, &e));
     int most = clusters_at_a_time(g, e, f); /* asked for in any case: large clusters are allowed by it */
-    grid.x = wk_blocks(lines, 1, f->lines > 1 ? most : INT32_MAX / f->blocks) * f->blocks;
+    i64 clusters = f->lines > 1 ? even_clusters(most, lines) : INT32_MAX / f->blocks;
+    grid.x = wk_blocks(lines, 1, clusters) * f->blocks;
     return launch(g, k, e, &grid, args);
 }
 

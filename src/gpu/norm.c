@@ -8,11 +8,13 @@ static const wk_kernel pairs_kernel = {"norm", "norm_row_pairs", "norm_rows_args
                                        256,    .types = 1,       .ints = 3};
 static const wk_kernel kept_kernel = {"norm",     "norm_kept", "norm_rows_args", WK_KEPT_THREADS,
                                       .types = 1, .ints = 3,   .blocks = 2,      .clusters = true};
-static const wk_kernel ahead_kernel = {"norm",     "norm_ahead", "norm_rows_args", 512,
-                                       .types = 1, .ints = 4,    .blocks = 1,      .clusters = true};
+static const wk_kernel ahead_kernel = {"norm_ahead", "norm_ahead", "norm_rows_args", 512,
+                                       .types = 1,   .ints = 4,    .blocks = 1,      .clusters = true};
 static const wk_kernel grad_kernel = {"norm", "norm_rows_grad", "norm_rows_args", 512, .types = 1, .ints = 3};
 static const wk_kernel sum_kernel = {"norm", "norm_sum", "norm_sum_args", 512, .types = 2};
 
+/* Packs of a row that a block has for each of its threads, at most: twice as many weights have to stay in registers. */
+enum { AHEAD_PACKS = 4 };
 /* Samples of a thread, at least, whose shares of dweight and dbias are one part. */
 enum { STRIP = 4 };
 
@@ -152,9 +154,8 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
     i64 bytes = p->n * (i64)wk_bytes(c->dtype);
     wk_kept_form f = {0};
-    /* Parts are halved where weights take few registers: then two blocks share a unit. */
-    for (int packs = p->a.centred || c->dtype == WK_F32 ? 8 : 4; plain && packs <= 8 && !f.blocks; packs *= 2)
-        f = wk_gpu_ahead(c, &ahead_kernel, packs, WK_AHEAD_LINES, bytes);
+    if (plain)
+        f = wk_gpu_ahead(c, &ahead_kernel, AHEAD_PACKS, WK_AHEAD_LINES, bytes);
     *ahead = f.blocks > 0;
     return *ahead || !plain ? f : wk_gpu_kept(c, bytes);
 }

@@ -20,6 +20,7 @@
     X(device_h, "device.h") \
     X(ahead_h, "ahead.h") \
     X(cluster_h, "cluster.h") \
+    X(gate_h, "gate.h") \
     X(act_h, "act.h") \
     X(act_grad_h, "act_grad.h") \
     X(attention_h, "attention.h") \
@@ -88,6 +89,7 @@
     X(matmul_matrix_hip, "matmul_matrix.hip") \
     X(norm_hip, "norm.hip") \
     X(row_linear_hip, "row_linear.hip") \
+    X(norm_ahead_hip, "norm_ahead.hip") \
     X(norm_planes_hip, "norm_planes.hip") \
     X(optim_hip, "optim.hip") \
     X(order_hip, "order.hip") \

@@ -11,6 +11,7 @@
  * rounded to 11 bits and not to 8. */
 #include "attention_matrix.h"
 #include "cluster.h"
+#include "gate.h"
 
 /* ---- powers of two ---- */
 
@@ -344,36 +345,8 @@ template <int D> struct joint_room {
     u32 number; /* after the last walk: of tiles of dq */
 };
 
-DEVICE void gate_init(u64 *p, int threads)
-{
-    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads) : "memory");
-}
-DEVICE void gate_arrive(u64 *p)
-{
-    asm volatile("{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(p)) : "memory");
-}
-DEVICE void gate_wait(u64 *p, u32 phase)
-{
-    asm volatile("{.reg .pred done;\nagain: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done bra again;}" ::"r"(
-                     shared_address(p)),
-                 "r"(phase)
-                 : "memory");
-}
-/* Bytes of memory to shared memory; the gate opens after them. */
-DEVICE void bulk_fetch(void *to, const void *from, u32 bytes, u64 *gate)
-{
-    asm volatile("{.reg .b64 state;\nmbarrier.arrive.expect_tx.shared.b64 state, [%0], %1;}" ::"r"(shared_address(gate)), "r"(bytes)
-                 : "memory");
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(gate))
-                 : "memory");
-}
-/* Between a thread's accesses and those of copies and products; the others for one memory alone, of which shared takes no time. */
-DEVICE void proxy_fence() { asm volatile("fence.proxy.async;" ::: "memory"); }
-DEVICE void shared_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-DEVICE void memory_proxy_fence() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 /* Of the waves with products. */
-DEVICE void products_barrier() { asm volatile("bar.sync 1, 256;" ::: "memory"); }
+DEVICE void products_barrier() { crew_barrier<256>(); }
 
 /* Until so many have. */
 DEVICE void wait_turn(const u32 *turns, u32 turn)

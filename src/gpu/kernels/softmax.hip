@@ -119,13 +119,13 @@ template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void soft
 {
     const int WAVES = THREADS / WAVE;
     SHARED cluster_box<BLOCKS, WAVES, 1, 2, f32> box;
-    line_ahead<T, KEEP, THREADS, 1, BLOCKS> x;
+    passing_line<T, KEEP, THREADS, BLOCKS> x;
     walk_offsets to = walk_to(a.kept, block_id() / BLOCKS);
     x.steps = (u32)a.steps;
-    x.send_for(0, (const T *)a.x + to.x);
+    x.send_for((const T *)a.x + to.x);
     x.fill_ends(put<T>(smallest<f32>()));
     box.open();
-    copies_wait_but<0>();
+    x.await();
     x.pick_all(0);
     sum_exp<f32> part = kept_sum_exp_wave(x, a.mode != FAST);
     cluster_wait();

@@ -10,6 +10,7 @@
 #include "mma.h"
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define WK_HOPPER
+#include "gate.h"
 #include "wgmma.h"
 #endif
 
@@ -489,23 +490,17 @@ struct tile_gate {
         place = p;
         phase = 0;
         if (thread_id() == 0)
-            asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(p)), "r"(threads)
-                         : "memory");
+            gate_init(p, threads);
         barrier();
     }
     MEMBER void announce()
     {
         copies_wait();
-        asm volatile(
-            "{.reg .b64 state;\nmbarrier.arrive.shared.b64 state, [%0];}" ::"r"(shared_address(place))
-            : "memory");
+        gate_arrive(place);
     }
     template <class A, class B, class T> MEMBER void pass(const A &, T *, const B &, T *)
     {
-        asm volatile("{.reg .pred done;\nagain: mbarrier.try_wait.parity.shared.b64 done, [%0], %1;\n@!done "
-                     "bra again;}" ::"r"(shared_address(place)),
-                     "r"(phase)
-                     : "memory");
+        gate_wait(place, phase);
         phase ^= 1;
     }
     template <class A, class T> MEMBER void pass(const A &a, T *to) { pass(a, to, a, to); }
@@ -513,7 +508,7 @@ struct tile_gate {
     {
         barrier();
         if (thread_id() == 0)
-            asm volatile("mbarrier.inval.shared.b64 [%0];" ::"r"(shared_address(place)) : "memory");
+            gate_close(place);
     }
 #else
     MEMBER void open(u64 *, int) {}

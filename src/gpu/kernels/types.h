@@ -23,8 +23,8 @@ typedef struct {
     u32 d, magic, shift;
 } wk_divisor;
 
-/* Lines that a cluster which stays has in shared memory: on their way, but for those that are read there (kernels/ahead.h). */
-enum { WK_AHEAD_LINES = 3 };
+/* Lines that a cluster which stays has in shared memory: one on its way, the others measured or written (kernels/ahead.h). */
+enum { WK_AHEAD_LINES = 5 };
 
 /* Where kernels leave an error that only the data shows (an index out of range). It lies in host memory that the
  * device writes; the next synchronisation reads it. Both words are written by one 16-byte store. */
