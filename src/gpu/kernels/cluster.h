@@ -75,17 +75,6 @@ DEVICE void load_words_if(bool there, const u32 *p, u32 *w)
 #endif
 }
 
-/* 16 bytes, of what the kernel does not read. The compiler, left to itself, tears some of them apart. */
-DEVICE void store_words(u32 *p, const u32 *w)
-{
-#ifdef WK_NVIDIA
-    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w[0]), "r"(w[1]), "r"(w[2]),
-                 "r"(w[3]));
-#else
-    store<4>(p, pack<u32, 4>{w[0], w[1], w[2], w[3]});
-#endif
-}
-
 /* A thread's packs of a line, as they lie in memory: half the registers of computed values for 16-bit elements. They are
  * words, or the compiler would have a register for every element. */
 template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
@@ -144,7 +133,7 @@ template <class T, int KEEP, int THREADS, int BLOCKS = 1> struct kept_line {
         for (int i = 0; i < VEC; i++)
             p.v[i] = put<T>(v[i]);
         if (index(k) < steps)
-            store_words((u32 *)line + (i64)index(k) * 4, bit_cast<pack<u32, 4>>(p).v);
+            store<VEC>(line + (i64)index(k) * VEC, p);
     }
 };
 

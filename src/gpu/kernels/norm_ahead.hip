@@ -88,6 +88,13 @@ DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 t
     return stats_from<T>(a, CENTRED, start, sums);
 }
 
+/* 16 bytes, of what the kernel does not read again. Here the compiler, left to itself, tears some of them apart. */
+DEVICE void store_words(u32 *p, const pack<u32, 4> &w)
+{
+    asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(w.v[0]), "r"(w.v[1]), "r"(w.v[2]),
+                 "r"(w.v[3]));
+}
+
 /* The weights of a thread's part of every row. */
 template <class T, int KEEP, int CREW, int CENTRED> struct row_weights {
     kept_line<T, KEEP, CREW> weight, bias; /* rms norm has no bias */
@@ -104,7 +111,7 @@ template <class T, int KEEP, int CREW, int CENTRED> struct row_weights {
     MEMBER void put_pack(const kept_line<T, KEEP, CREW> &r, int p, const row_stats<acc<T>> &s, T *y)
     {
         const int VEC = 16 / sizeof(T);
-        acc<T> v[VEC];
+        pack<T, VEC> out;
         weight.forget(p);
         if constexpr (CENTRED)
             bias.forget(p);
@@ -112,11 +119,12 @@ template <class T, int KEEP, int CREW, int CENTRED> struct row_weights {
         for (int e = 0; e < VEC; e++) {
             acc<T> x = MEAN ? element(r, p, e) - s.mean : element(r, p, e);
             if constexpr (CENTRED)
-                v[e] = (x * s.scale + s.shift) * element(weight, p, e) + element(bias, p, e);
+                out.v[e] = put<T>((x * s.scale + s.shift) * element(weight, p, e) + element(bias, p, e));
             else
-                v[e] = x * s.scale * element(weight, p, e);
+                out.v[e] = put<T>(x * s.scale * element(weight, p, e));
         }
-        r.store_pack(p, y, v);
+        if (r.index(p) < r.steps)
+            store_words((u32 *)y + (i64)r.index(p) * 4, bit_cast<pack<u32, 4>>(out));
     }
     template <bool MEAN>
     MEMBER void put_row(line_ring<T, KEEP, CREW, RING> &r, u32 turn, const row_stats<acc<T>> &s, T *y)
