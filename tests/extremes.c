@@ -5,11 +5,17 @@
 static const wk_dtype dtypes[] = {WK_F32, WK_F16, WK_BF16, WK_F64};
 
 /* Some whole numbers, so that many are equal, and now and then something special. kind: 0 without, 1 with infinities,
- * 2 with NaN of both signs too, 3 zeros alone. */
+ * 2 with NaN of both signs too, 3 zeros alone; 4 numbers below 0 alone, 5 numbers of which the large ones are rare. */
 static double some_value(uint64_t *seed, int kind)
 {
     *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    if (kind == 5) {
+        double v = ldexp(1 + (double)(*seed >> 60) / 16, __builtin_clzll(*seed << 8 | (uint64_t)1 << 49));
+        return *seed >> 59 & 1 ? -v : v;
+    }
     unsigned r = (unsigned)(*seed >> 40) % 400;
+    if (kind == 4)
+        return -1 - (double)(r % 101);
     if (kind == 3 || r % 20 == 0)
         return r % 2 ? -0.0 : 0.0;
     if (r == 1 && kind > 0)
@@ -81,7 +87,7 @@ int main(void)
     static const int64_t lengths[] = {1, 2, 31, 32, 33, 127, 128, 129, 255, 300, 1000, 4096, 4099, 5000};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {
         for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
-            for (int kind = 0; kind < 4; kind++) {
+            for (int kind = 0; kind < 6; kind++) {
                 wk_scope_begin();
                 test_rows(dtypes[d], lengths[k], kind);
                 wk_scope_end();
