@@ -4,11 +4,15 @@
  * is read and several of each row that is written: a tile is transposed into a buffer in the L1 cache, from where
  * its rows are written out as whole lines, while the next one is transposed: a burst of stores would keep the processor
  * from reading. Meanwhile the lines of a later tile are prefetched, into L2: rows that lie a power of two apart share a
- * set of the L1 cache, which could not hold them. */
+ * set of the L1 cache, which could not hold them.
+ *
+ * A tile consists of squares of 16 bytes by as many rows, and so does the buffer; the order of the 16-byte pieces in it is
+ * that of the rows to be written, but where one vector holds a whole line: see there. */
 #include "block.h"
 #include "stream.h"
 
-enum { IN = WK_LINE, OUT = 4 * WK_LINE }; /* bytes of a row of a tile, before and after */
+/* Bytes of a row: of a square, of a tile before and after. */
+enum { PIECE = 16, IN = WK_LINE, OUT = 4 * WK_LINE };
 /* Rows of a tile before, at most: that many lines a power of two apart still have room in their few sets of the L2 cache
  * beside others. */
 enum { HIGH = 64 };
@@ -19,25 +23,36 @@ enum { AHEAD = 3 };
  * fast sends lines off half full. */
 enum { LATER = WK_VEC_BYTES >= WK_LINE };
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* For each kind of vectors: ROW, RIGHT and BELOW, how far it is in the buffer from a row of a square to the next one, to the
+ * square on the right and to the one below, in the tile before; and SQUARES, how they are declared. */
 #ifdef __AVX512F__
 
-/* Two squares go together, every operation does the same with both halves of 16 bytes; fewer levels than have the
- * instructions, for the same reason. */
-enum { SIDE = 2 };
-typedef __m256i vec1, vec2, vec4, vec8;
-#define low1 _mm256_unpacklo_epi8
-#define high1 _mm256_unpackhi_epi8
-#define low2 _mm256_unpacklo_epi16
-#define high2 _mm256_unpackhi_epi16
-#define low4 _mm256_unpacklo_epi32
-#define high4 _mm256_unpackhi_epi32
-#define low8 _mm256_unpacklo_epi64
-#define high8 _mm256_unpackhi_epi64
+/* The squares side by side go together, every operation does the same with all of them. Their rows stay side by side
+ * in the buffer, and a row of the tile is put together from pieces when it is written: many small stores would queue up
+ * behind those that go past the cache. They are a function of their own: inside a tile's loop there are not registers enough
+ * for all the addresses. */
+#define ROW(bytes) IN
+#define RIGHT(bytes) PIECE
+#define BELOW(bytes) (PIECE / (bytes)*IN)
+#define SQUARES static __attribute__((noinline))
+typedef __m512i vec1, vec2, vec4, vec8;
+#define low1 _mm512_unpacklo_epi8
+#define high1 _mm512_unpackhi_epi8
+#define low2 _mm512_unpacklo_epi16
+#define high2 _mm512_unpackhi_epi16
+#define low4 _mm512_unpacklo_epi32
+#define high4 _mm512_unpackhi_epi32
+#define low8 _mm512_unpacklo_epi64
+#define high8 _mm512_unpackhi_epi64
 
-static inline void put_sides(vec1 v, unsigned char *first, unsigned char *second)
+/* A row, read once: gcc would rather read a line again for its second use. */
+static inline vec1 row_at(const unsigned char *p)
 {
-    _mm_storeu_si128((__m128i *)first, _mm256_castsi256_si128(v));
-    _mm_storeu_si128((__m128i *)second, _mm256_extracti128_si256(v, 1));
+    vec1 v = _mm512_loadu_si512(p);
+    __asm__("" : "+v"(v));
+    return v;
 }
 
 #else
@@ -70,21 +85,30 @@ static inline vec4 high4(vec4 a, vec4 b) { return SHUFFLE(a, b, 2, 6, 3, 7); }
 static inline vec8 low8(vec8 a, vec8 b) { return SHUFFLE(a, b, 0, 2); }
 static inline vec8 high8(vec8 a, vec8 b) { return SHUFFLE(a, b, 1, 3); }
 
-enum { SIDE = 1 };
-#define put_sides(v, first, second) memcpy(first, &(v), 16)
+#define ROW(bytes) (HIGH_OF(bytes) * (bytes))
+#define RIGHT(bytes) (PIECE / (bytes)*ROW(bytes))
+#define BELOW(bytes) PIECE
+#define SQUARES ALWAYS_INLINE
+
+static inline vec1 row_at(const unsigned char *p)
+{
+    vec1 v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 
 #endif
 
-/* Transposes a square of 16-byte rows, pitch bytes apart, or SIDE of them side by side. Interleaving row i with row
- * i + half moves the top bit of the row number to the bottom of the column number and shifts the rest; as many rounds
- * as a row number has bits exchange the two. */
+/* Transposes a square of 16-byte rows, pitch bytes apart, or as many side by side as a vector holds. Interleaving row i
+ * with row i + half moves the top bit of the row number to the bottom of the column number and shifts the rest; as many
+ * rounds as a row number has bits exchange the two. */
 #define SQUARE(bytes) \
-    static inline void square##bytes(const unsigned char *src, int64_t pitch, unsigned char *dst) \
+    SQUARES void square##bytes(const unsigned char *src, int64_t pitch, unsigned char *dst) \
     { \
-        enum { LANES = 16 / bytes }; \
+        enum { LANES = PIECE / bytes }; \
         vec##bytes v[LANES], w[LANES]; \
         for (int i = 0; i < LANES; i++) \
-            memcpy(&v[i], src + i * pitch, sizeof v[i]); \
+            v[i] = (vec##bytes)row_at(src + i * pitch); \
         for (int bit = 1; bit < LANES; bit *= 2) { \
             for (int i = 0; i < LANES / 2; i++) { \
                 w[2 * i] = low##bytes(v[i], v[i + LANES / 2]); \
@@ -94,7 +118,7 @@ enum { SIDE = 1 };
                 v[i] = w[i]; \
         } \
         for (int i = 0; i < LANES; i++) \
-            put_sides(v[i], dst + i * OUT, dst + (i + LANES) * OUT); \
+            memcpy(dst + i * ROW(bytes), &v[i], sizeof v[i]); \
     }
 
 SQUARE(1)
@@ -102,48 +126,90 @@ SQUARE(2)
 SQUARE(4)
 SQUARE(8)
 
-/* What of a transposed tile is still to be written. */
+/* From the buffer: put_line writes a line of a row, whose pieces lie apart bytes from one another, past the cache if so wanted,
+ * and put_row the first run bytes of a row to anywhere. */
+#ifdef __AVX512F__
+
+static inline __m512i line_of(const unsigned char *from, size_t apart)
+{
+    __m512i v = _mm512_castsi128_si512(_mm_load_si128((const __m128i *)from));
+    v = _mm512_inserti32x4(v, _mm_load_si128((const __m128i *)(from + apart)), 1);
+    v = _mm512_inserti32x4(v, _mm_load_si128((const __m128i *)(from + 2 * apart)), 2);
+    return _mm512_inserti32x4(v, _mm_load_si128((const __m128i *)(from + 3 * apart)), 3);
+}
+
+static inline void put_line(unsigned char *dst, const unsigned char *from, size_t apart, bool stream)
+{
+    if (stream)
+        _mm512_stream_si512((void *)dst, line_of(from, apart));
+    else
+        _mm512_storeu_si512((void *)dst, line_of(from, apart));
+}
+
+static inline void put_row(unsigned char *dst, const unsigned char *from, size_t apart, size_t run)
+{
+    size_t i = 0;
+    for (; i + WK_LINE <= run; i += WK_LINE)
+        put_line(dst + i, from + i / PIECE * apart, apart, false);
+    if (i < run)
+        _mm512_mask_storeu_epi8((void *)(dst + i), ((uint64_t)1 << (run - i)) - 1,
+                                line_of(from + i / PIECE * apart, apart));
+}
+
+#else
+
+static inline void put_line(unsigned char *dst, const unsigned char *from, size_t apart, bool stream)
+{
+    (void)apart; /* they don't */
+    if (stream)
+        wk_stream_line(dst, from);
+    else
+        memcpy(dst, from, WK_LINE);
+}
+
+static inline void put_row(unsigned char *dst, const unsigned char *from, size_t apart, size_t run)
+{
+    (void)apart;
+    memcpy(dst, from, run);
+}
+
+#endif
+
+/* A transposed tile and where it goes; where it is NULL there is none. */
 typedef struct {
     const unsigned char *tile;
     unsigned char *dst;
-    int64_t pitch, rows;
-    size_t run;         /* bytes of a row */
-    bool stream, lines; /* past the cache; as lines, whole ones */
+    int64_t pitch;
 } leaving;
 
-static leaving leave(const unsigned char *tile, unsigned char *dst, int64_t pitch, int64_t rows, size_t run,
-                     bool stream)
+/* n rows of a whole tile, from row r on; past the cache only if they are whole lines there. */
+ALWAYS_INLINE void put_rows(leaving l, size_t bytes, size_t r, size_t n, bool stream)
 {
-    return (leaving){tile,
-                     dst,
-                     pitch,
-                     rows,
-                     run,
-                     stream,
-                     stream && ((uintptr_t)dst | (uintptr_t)pitch | run) % WK_LINE == 0};
+    const size_t lanes = PIECE / bytes, apart = BELOW(bytes), run = HIGH_OF(bytes) * bytes;
+    unsigned char *dst = l.dst + (int64_t)r * l.pitch;
+    for (size_t end = r + n; r < end; r++, dst += l.pitch) {
+        const unsigned char *from = l.tile + r % lanes * ROW(bytes) + r / lanes * RIGHT(bytes);
+        for (size_t i = 0; i < run; i += WK_LINE)
+            put_line(dst + i, from + i / PIECE * apart, apart, stream);
+    }
 }
 
-/* The next n rows, or those that are left. */
-static inline void write_rows(leaving *l, int64_t n)
+/* A tile of which there is less, or whose rows are no whole lines. */
+ALWAYS_INLINE void put_part(leaving l, size_t bytes, size_t rows, size_t run, bool stream)
 {
-    n = n < l->rows ? n : l->rows;
-    const unsigned char *tile = l->tile;
-    unsigned char *dst = l->dst;
-    const int64_t pitch = l->pitch;
-    const size_t run = l->run;
-    l->rows -= n;
-    l->tile += n * OUT;
-    l->dst += n * pitch;
-    for (; n > 0; n--, tile += OUT, dst += pitch) {
-        if (l->lines)
-            for (size_t i = 0; i < run; i += WK_LINE)
-                wk_stream_line(dst + i, tile + i);
-        else if (l->stream)
-            wk_stream_copy(dst, tile, run);
-        else if (run == OUT) /* the common case: moves of a fixed size */
-            memcpy(dst, tile, OUT);
-        else
-            memcpy(dst, tile, run);
+    const size_t lanes = PIECE / bytes, apart = BELOW(bytes);
+    _Alignas(WK_LINE) unsigned char row[OUT];
+    unsigned char *dst = l.dst;
+    for (size_t r = 0; r < rows; r++, dst += l.pitch) {
+        const unsigned char *from = l.tile + r % lanes * ROW(bytes) + r / lanes * RIGHT(bytes);
+        if (!stream) {
+            put_row(dst, from, apart, run);
+        } else if (apart == PIECE) {
+            wk_stream_copy(dst, from, run);
+        } else {
+            put_row(row, from, apart, run);
+            wk_stream_copy(dst, row, run);
+        }
     }
 }
 
@@ -151,16 +217,26 @@ static inline void write_rows(leaving *l, int64_t n)
  * tile that lies ahead bytes further, when ahead is not 0. Each row of squares takes its share of the tile before along. */
 #define TILE(bytes) \
     static void tile##bytes(const unsigned char *src, int64_t pitch, unsigned char *out, int64_t rows, \
-                            int64_t cols, int64_t ahead, leaving *before) \
+                            int64_t cols, int64_t ahead, leaving before) \
     { \
-        enum { LANES = 16 / bytes, SHARE = (IN / bytes * LANES + HIGH_OF(bytes) - 1) / HIGH_OF(bytes) }; \
-        for (int64_t i = 0; i < rows; i += LANES, src += LANES * pitch) { \
-            for (int64_t r = 0; ahead != 0 && r < LANES; r++) \
-                __builtin_prefetch(src + r * pitch + ahead, 0, 2); \
-            for (int64_t j = 0; j < cols; j += SIDE * LANES) \
-                square##bytes(src + j * bytes, pitch, out + j * OUT + i * bytes); \
-            write_rows(before, SHARE); \
+        enum { LANES = PIECE / bytes, SIDE = sizeof(vec##bytes) / PIECE, WIDE = IN / bytes }; \
+        enum { STEPS = HIGH_OF(bytes) / LANES, SHARE = WIDE > STEPS ? WIDE / STEPS : 1 }; \
+        for (int64_t i = 0, step = 0; i < rows; i += LANES, step++, src += LANES * pitch) { \
+            for (int64_t k = 0; ahead != 0 && k < LANES; k++) \
+                __builtin_prefetch(src + k * pitch + ahead, 0, 2); \
+            for (int64_t j = 0; j < WIDE && j < cols; j += SIDE * LANES) \
+                square##bytes(src + j * bytes, pitch, out + step * BELOW(bytes) + j / LANES * RIGHT(bytes)); \
+            if (LATER && before.tile && step * WIDE % STEPS == 0) \
+                put_rows(before, bytes, (size_t)(step * WIDE / STEPS), SHARE, true); \
         } \
+    } \
+    static void put##bytes(leaving l, size_t rows, size_t run, bool stream) \
+    { \
+        if (rows == IN / bytes && run == HIGH_OF(bytes) * bytes && \
+            !(stream && ((uintptr_t)l.dst | (uintptr_t)l.pitch) % WK_LINE)) \
+            put_rows(l, bytes, 0, rows, stream); \
+        else \
+            put_part(l, bytes, rows, run, stream); \
     }
 
 TILE(1)
@@ -168,25 +244,23 @@ TILE(2)
 TILE(4)
 TILE(8)
 
-static void transpose_tile(size_t bytes, const unsigned char *src, int64_t pitch, unsigned char *out,
-                           int64_t rows, int64_t cols, int64_t ahead, leaving *before)
-{
-    switch (bytes) {
-    case 1: tile1(src, pitch, out, rows, cols, ahead, before); break;
-    case 2: tile2(src, pitch, out, rows, cols, ahead, before); break;
-    case 4: tile4(src, pitch, out, rows, cols, ahead, before); break;
-    default: tile8(src, pitch, out, rows, cols, ahead, before); break;
-    }
-}
+/* What to do with elements of 1, 2, 4 and 8 bytes. */
+typedef struct {
+    void (*transpose)(const unsigned char *src, int64_t pitch, unsigned char *out, int64_t rows, int64_t cols,
+                      int64_t ahead, leaving before);
+    void (*put)(leaving l, size_t rows, size_t run, bool stream);
+} tile_ways;
+
+static const tile_ways ways_of[] = {{tile1, put1}, {tile2, put2}, {tile4, put4}, {tile8, put8}};
 
 /* A tile at the edge, where whole squares would reach outside: goes through a buffer that holds them. */
-static void transpose_edge(size_t bytes, const unsigned char *src, int64_t pitch, unsigned char *out,
-                           int64_t rows, int64_t cols, leaving *before)
+static void transpose_edge(const tile_ways *ways, size_t bytes, const unsigned char *src, int64_t pitch,
+                           unsigned char *out, int64_t rows, int64_t cols)
 {
-    _Alignas(WK_LINE) unsigned char in[OUT * IN];
+    _Alignas(WK_LINE) unsigned char in[HIGH * IN];
     for (int64_t i = 0; i < rows; i++)
         memcpy(in + i * IN, src + i * pitch, (size_t)cols * bytes);
-    transpose_tile(bytes, in, IN, out, rows, cols, 0, before);
+    ways->transpose(in, IN, out, rows, cols, 0, (leaving){0});
 }
 
 /* How far from a tile of these sides the one to prefetch lies, in bytes: some tiles on in the same rows, or in the rows
@@ -203,24 +277,31 @@ static int64_t prefetch_distance(int64_t high, int64_t wide, int64_t right, int6
 void WK_ISA(wk_block_transpose)(size_t bytes, const void *src, int64_t src_rs, void *dst, int64_t dst_rs,
                                 int64_t rows, int64_t cols, bool stream)
 {
-    _Alignas(WK_LINE) unsigned char out[2][IN * OUT];
-    const int64_t size = (int64_t)bytes, high = HIGH_OF(size), wide = IN / size, pitch = src_rs * size;
-    leaving before = {.rows = 0};
-    bool which = false;
+    _Alignas(WK_LINE) unsigned char out[2][HIGH * IN];
+    const tile_ways *ways = &ways_of[__builtin_ctzll(bytes)];
+    const int64_t size = (int64_t)bytes, high = HIGH_OF(size), wide = IN / size;
+    const int64_t pitch = src_rs * size, dst_pitch = dst_rs * size;
+    const bool later = LATER && stream && ((uintptr_t)dst | (uintptr_t)dst_pitch) % WK_LINE == 0;
+    leaving before = {0};
     for (int64_t i = 0; i < rows; i += high)
-        for (int64_t j = 0; j < cols; j += wide, which = LATER && !which) {
+        for (int64_t j = 0; j < cols; j += wide) {
             int64_t m = rows - i < high ? rows - i : high, n = cols - j < wide ? cols - j : wide;
             const unsigned char *from = (const unsigned char *)src + i * pitch + j * size;
-            int64_t ahead = prefetch_distance(high, wide, cols - j, rows - i, cols, pitch);
-            if (m == high && n == wide)
-                transpose_tile(bytes, from, pitch, out[which], m, n, ahead, &before);
+            unsigned char *tile = before.tile == out[0] ? out[1] : out[0];
+            leaving now = {tile, (unsigned char *)dst + j * dst_pitch + i * size, dst_pitch};
+            bool whole = m == high && n == wide;
+            if (whole) {
+                int64_t ahead = prefetch_distance(high, wide, cols - j, rows - i, cols, pitch);
+                ways->transpose(from, pitch, tile, m, n, ahead, before);
+                before.tile = NULL;
+            } else {
+                transpose_edge(ways, bytes, from, pitch, tile, m, n);
+            }
+            if (later && whole)
+                before = now;
             else
-                transpose_edge(bytes, from, pitch, out[which], m, n, &before);
-            write_rows(&before, before.rows); /* what a smaller tile has left */
-            unsigned char *to = (unsigned char *)dst + (j * dst_rs + i) * size;
-            before = leave(out[which], to, dst_rs * size, n, (size_t)(m * size), stream);
-            if (!LATER)
-                write_rows(&before, before.rows);
+                ways->put(now, (size_t)n, (size_t)(m * size), stream);
         }
-    write_rows(&before, before.rows);
+    if (before.tile)
+        ways->put(before, (size_t)wide, (size_t)(high * size), stream);
 }
