@@ -82,7 +82,7 @@ static UINT FN(nearest_0)(FN(order) o, const UINT *xs, int64_t n)
  * reading. What follows, mostly the next to be looked at, is asked for early then. */
 static int64_t FN(find_extreme)(const reduce_plan *p, const void *elements, int64_t n, UINT infinity)
 {
-    enum { STRIP = 256, AHEAD = 4096 };
+    enum { STRIP = 1024 / sizeof(UINT), AHEAD = 4096 };
     const UINT *xs = elements, sign = (UINT)1 << (8 * sizeof(UINT) - 1), magnitude = (UINT)~sign;
     const FN(order) o = {p->of_abs ? magnitude : (UINT)-1, p->least ? sign : 0};
     const int64_t step = WK_VEC_BYTES == 64 ? STRIP : n;
