@@ -153,8 +153,10 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 {
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
     i64 bytes = p->n * (i64)wk_bytes(c->dtype);
+    /* In place a block that is behind would find the first elements of rows written already. */
+    bool apart = wk_ptr(c->in[0]) != wk_ptr(c->out[0]);
     wk_kept_form f = {0};
-    if (plain)
+    if (plain && apart)
         f = wk_gpu_ahead(c, &ahead_kernel, AHEAD_PACKS, WK_AHEAD_LINES, bytes);
     *ahead = f.blocks > 0;
     return *ahead || !plain ? f : wk_gpu_kept(c, bytes);

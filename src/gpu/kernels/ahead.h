@@ -70,7 +70,7 @@ struct passing_line : line_ahead<T, KEEP, THREADS, 1, BLOCKS> {
 };
 
 /* Lines of blocks that stay: the block's part of each, of `steps` packs, is a line to it, and comes in one piece, which keeps
- * no thread busy and pleases the memory. */
+ * no thread busy. */
 template <class T, int KEEP, int THREADS, int RING> struct line_ring : line_ahead<T, KEEP, THREADS, RING, 1> {
     typedef line_ahead<T, KEEP, THREADS, RING, 1> base;
     u64 *gates; /* in shared memory, one for each line there */
@@ -87,8 +87,8 @@ template <class T, int KEEP, int THREADS, int RING> struct line_ring : line_ahea
 };
 
 /* Where blocks of a cluster hear from each other, in shared memory: N values of each of their waves, or of each block where
- * WAVES is 1, in each of TURNS turns. What is sent comes to the receiver's gate. (A barrier of the cluster would
- * wait for all that its threads have written to memory before.) */
+ * WAVES is 1, in each of TURNS turns. What is sent comes to the receiver's gate. (A barrier of the cluster would wait for all that
+ * its threads have written to memory before.) */
 template <int BLOCKS, int WAVES, int TURNS, int N, class A> struct cluster_box {
     u64 gates[TURNS];
     A all[TURNS][BLOCKS * WAVES][N];
