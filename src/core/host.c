@@ -13,11 +13,11 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#define HAS_AMX_KERNELS 1
+#define HAS_EXTENSIONS 1
 #endif
 
 static wk_isa_level host_level;
-static bool host_amx;
+static bool host_amx, host_f16;
 
 const char *wk_isa_level_name(wk_isa_level level)
 {
@@ -39,14 +39,22 @@ static wk_isa_level detect_level(void)
     return WK_LEVEL_BASE;
 }
 
+/* Bits of what the processor has beside the levels, of those named here. */
+enum { EXTENSION_TILES_BF16 = 1 << 22, EXTENSION_F16 = 1 << 23, EXTENSION_TILES = 1 << 24 };
+static unsigned extensions(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+#ifdef HAS_EXTENSIONS
+    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+#endif
+    return d;
+}
+
 /* Linux gives out the memory that the tile registers need when a process asks for it. */
 static bool ask_for_amx(void)
 {
-#ifdef HAS_AMX_KERNELS
-    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, TILES = 1 << 24, TILES_BF16 = 1 << 22 };
-    unsigned a, b, c, d;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & TILES) == 0 || (d & TILES_BF16) == 0)
-        return false;
+#ifdef HAS_EXTENSIONS
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     return syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 #else
     return false;
@@ -57,6 +65,12 @@ bool wk_host_has_amx(void)
 {
     wk_cpu();
     return host_amx;
+}
+
+bool wk_host_has_f16(void)
+{
+    wk_cpu();
+    return host_f16;
 }
 
 static const char *isa_words(void) { return host_amx ? "avx512 with AMX" : wk_isa_level_name(host_level); }
@@ -155,7 +169,9 @@ static void start(void)
         if (strcmp(wish, wk_isa_level_name((wk_isa_level)l)) == 0)
             host_level = (wk_isa_level)l;
     }
-    host_amx = !wish && host_level == WK_LEVEL_AVX512 && ask_for_amx();
+    unsigned has = !wish && host_level == WK_LEVEL_AVX512 ? extensions() : 0;
+    host_f16 = has & EXTENSION_F16;
+    host_amx = has & EXTENSION_TILES && has & EXTENSION_TILES_BF16 && ask_for_amx();
     snprintf(host.description, sizeof host.description, "%s, %d threads, %s", name, wk_pool_threads(),
              isa_words());
 }

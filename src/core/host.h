@@ -17,4 +17,7 @@ const char *wk_host_isa(void);
  * WICK_ISA is not set. */
 bool wk_host_has_amx(void);
 
+/* Whether the processor computes in f16 (AVX-512's FP16), and WICK_ISA is not set. */
+bool wk_host_has_f16(void);
+
 #endif

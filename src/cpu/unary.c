@@ -1,9 +1,11 @@
 /* unary.c: ops on one tensor, their gradients, and fill and arange. */
 #include "ops/unary.h"
 #include "core/families.h"
+#include "core/host.h"
 #include "activation.h"
 #include "lanes.h"
 #include "map.h"
+#include "shares.h"
 
 typedef wk_numbers numbers;
 
@@ -18,6 +20,13 @@ WK_LANES_UNARY(exp_bf16, wk_lanes_exp, wk_words_near, 1)
 WK_LANES_UNARY(gelu_bf16, wk_lanes_gelu, wk_words_near, 2)
 WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of, 1)
 WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near, 1)
+#if WK_HAVE_SHARES
+WK_SHARES_UNARY(gelu_shares, gelu_table, gelu_bf16_words)
+WK_SHARES_UNARY(silu_shares, silu_table, silu_bf16_words)
+#else
+#define gelu_shares NULL
+#define silu_shares NULL
+#endif
 WK_LANES_UNARY_F32(exp_lanes, wk_lanes_exp_f32, 1)
 WK_LANES_UNARY_F32(gelu_lanes, wk_lanes_gelu_f32, 2)
 WK_LANES_UNARY_F32(silu_lanes, wk_lanes_silu_f32, 1)
@@ -48,6 +57,7 @@ INTEGER(affine, (int64_t)((uint64_t)x *(uint64_t)a + (uint64_t)b))
 typedef struct {
     wk_block_fn fn[3];
     wk_lanes_fn direct_f32, direct_bf16; /* NULL: there is none */
+    wk_lanes_fn by_shares; /* before direct_bf16, where the processor computes in f16; or NULL */
 } unary_row;
 
 static wk_status run_map(wk_call *c)
@@ -63,7 +73,7 @@ static wk_status run_map(wk_call *c)
                 .out_compute = compute,
                 .fn = row->fn[compute],
                 .direct_f32 = row->direct_f32,
-                .direct_bf16 = row->direct_bf16,
+                .direct_bf16 = row->by_shares && wk_host_has_f16() ? row->by_shares : row->direct_bf16,
                 .params = &n};
     return WK_ISA(wk_map_run)(&m);
 }
@@ -176,13 +186,14 @@ static wk_status run_arange(wk_call *c)
 
 /* ---- the list ---- */
 
-#define ROW_OF(name, integer, on_f32, on_bf16) \
-    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, on_f32, on_bf16}}, \
+#define ROW_OF(name, integer, ...) \
+    {#name, "simd", run_map, NULL, &(const unary_row){{name##_f32, name##_f64, integer}, __VA_ARGS__}}, \
         {#name "_backward", "simd", run_map, NULL, \
-         &(const unary_row){{name##_backward_f32, name##_backward_f64, NULL}, NULL, NULL}},
-#define ROW(name, integer) ROW_OF(name, integer, NULL, NULL)
-#define FLOAT_ROW(name) ROW_OF(name, NULL, NULL, NULL)
-#define DIRECT_ROW(name) ROW_OF(name, NULL, WK_WIDE_LANES(name##_lanes), name##_bf16)
+         &(const unary_row){.fn = {name##_backward_f32, name##_backward_f64, NULL}}},
+#define ROW(name, integer) ROW_OF(name, integer, NULL, NULL, NULL)
+#define FLOAT_ROW(name) ROW_OF(name, NULL, NULL, NULL, NULL)
+#define DIRECT_ROW(name) ROW_OF(name, NULL, WK_WIDE_LANES(name##_lanes), name##_bf16, NULL)
+#define SHARES_ROW(name) ROW_OF(name, NULL, WK_WIDE_LANES(name##_lanes), name##_bf16, name##_shares)
 
 const wk_impl WK_ISA(wk_cpu_unary)[];
 
@@ -199,8 +210,8 @@ const wk_impl WK_ISA(wk_cpu_unary)[] = {
     /* clang-format off */
     ROW(neg, neg_i64) ROW(abs, abs_i64) ROW(sign, sign_i64) ROW(clamp, clamp_i64) ROW(affine, affine_i64)
     DIRECT_ROW(exp) FLOAT_ROW(log) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(sqr) FLOAT_ROW(recip) FLOAT_ROW(sin)
-    FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) ROW_OF(relu, NULL, NULL, relu_bf16)
-    DIRECT_ROW(silu) FLOAT_ROW(sigmoid) DIRECT_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
+    FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) ROW_OF(relu, NULL, NULL, relu_bf16, NULL)
+    SHARES_ROW(silu) FLOAT_ROW(sigmoid) SHARES_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
     FLOAT_ROW(hard_swish) FLOAT_ROW(hard_sigmoid) FLOAT_ROW(relu6) FLOAT_ROW(leaky_relu) FLOAT_ROW(elu)
     FLOAT_ROW(power) FLOAT_ROW(powf)
     /* clang-format on */

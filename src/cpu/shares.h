@@ -1,0 +1,89 @@
+/* shares.h: gelu and silu of packed bf16 by arithmetic in f16, 32 elements to a vector, where the processor has it.
+ *
+ * Both are x s(x), where the shares s of x and of -x make one: max(x, 0) - Z(|x|) with Z(t) = t s(-t), which is between 0
+ * and 0.3. Z is a parabola on each eighth of [0, 4), of numbers in f16, looked up in registers. Results are within 0.62
+ * units of bf16's last place: 0.5 is what rounding takes. Other arguments, NaN too, go the lanes' way: which way an element goes
+ * depends on itself alone. */
+#ifndef WK_CPU_SHARES_H
+#define WK_CPU_SHARES_H
+
+#include "lanes.h"
+
+/* Compilers that know the instructions. */
+#if defined(__AVX512F__) && defined(__AVX512BW__) && \
+    (defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 12)
+#define WK_HAVE_SHARES 1
+#define WK_SHARES __attribute__((target("avx512fp16")))
+
+/* For each half of [0, 16) the point that its parabola is about, and the coefficients of -Z from the constant up, all times 4,
+ * so that no result is too small for f16. Made by tests/shares.py. */
+enum { SHARE_ABOUT, SHARE_C0, SHARE_C1, SHARE_C2, SHARE_ROWS };
+typedef uint16_t share_table[SHARE_ROWS][32];
+
+/* clang-format off */
+static const share_table gelu_table = {
+    {0x0000, 0x3904, 0x3CDA, 0x3E69, 0x4035, 0x4133, 0x4261, 0x434D, 0x441C, 0x449F, 0x455C, 0x459F, 0x461A, 0x469D, 0x471A, 0x479E,
+     0x4812, 0x484E, 0x4890, 0x48CF, 0x490D, 0x495C, 0x499E, 0x49CF, 0x4A0D, 0x4A4D, 0x4A8D, 0x4ACD, 0x4B10, 0x4B4D, 0x4B8D, 0x4BCE},
+    {0x8000, 0xB464, 0xB764, 0xB86A, 0xB90A, 0xB95D, 0xB96D, 0xB948, 0xB902, 0xB897, 0xB7BF, 0xB735, 0xB638, 0xB535, 0xB450, 0xB2EE,
+     0xB16F, 0xB04B, 0xAE7F, 0xACE2, 0xAB3E, 0xA8D0, 0xA6AE, 0xA505, 0xA2DE, 0xA08B, 0x9DDF, 0x9B6A, 0x9877, 0x957E, 0x926F, 0x8F48},
+    {0xB800, 0xB604, 0xB440, 0xB24C, 0xAF7A, 0xAA26, 0x24AC, 0x2B89, 0x2DB9, 0x2F2F, 0x3015, 0x3021, 0x3010, 0x2FA7, 0x2EFE, 0x2E2A,
+     0x2D45, 0x2C78, 0x2B48, 0x29D9, 0x289C, 0x26A0, 0x24E3, 0x23A7, 0x2185, 0x1FB4, 0x1D40, 0x1AFA, 0x1870, 0x15B5, 0x1305, 0x102B},
+    {0x2E5E, 0x2E2A, 0x2DC8, 0x2D3E, 0x2C95, 0x2BB0, 0x2A24, 0x289C, 0x2656, 0x2380, 0x1E2B, 0x93D5, 0x9E69, 0xA11B, 0xA245, 0xA2D1,
+     0xA2DE, 0xA28C, 0xA1FA, 0xA142, 0xA07A, 0x9F64, 0x9DEF, 0x9CA2, 0x9B0A, 0x9935, 0x9780, 0x9541, 0x932A, 0x90C0, 0x8E1E, 0x8BA8},
+};
+static const share_table silu_table = {
+    {0x0000, 0x38CE, 0x3C67, 0x3E6F, 0x4033, 0x4133, 0x4234, 0x433B, 0x4436, 0x44A5, 0x4564, 0x45C0, 0x461F, 0x469A, 0x471A, 0x47A3,
+     0x480D, 0x484D, 0x4891, 0x48CD, 0x490E, 0x494D, 0x4990, 0x49D3, 0x4A0D, 0x4A4D, 0x4A96, 0x4ACD, 0x4B19, 0x4B61, 0x4B8E, 0x4BCD},
+    {0x8000, 0xB472, 0xB79A, 0xB928, 0xBA3E, 0xBB22, 0xBBD3, 0xBC2B, 0xBC5C, 0xBC6E, 0xBC73, 0xBC6A, 0xBC5B, 0xBC41, 0xBC1E, 0xBBE3,
+     0xBB8E, 0xBB2D, 0xBAC3, 0xBA63, 0xB9FB, 0xB998, 0xB931, 0xB8CE, 0xB87B, 0xB824, 0xB78C, 0xB707, 0xB659, 0xB5C2, 0xB569, 0xB4F3},
+    {0xB800, 0xB6CE, 0xB5D3, 0xB4DE, 0xB3F8, 0xB24A, 0xB0BB, 0xAE94, 0xAB4A, 0xA714, 0x2361, 0x27E8, 0x29E0, 0x2BEF, 0x2CCF, 0x2D79,
+     0x2DE4, 0x2E2F, 0x2E59, 0x2E64, 0x2E58, 0x2E3B, 0x2E0C, 0x2DD0, 0x2D96, 0x2D50, 0x2CFC, 0x2CBC, 0x2C62, 0x2C0E, 0x2BB6, 0x2B2B},
+    {0x2BFD, 0x2BDD, 0x2B9F, 0x2B45, 0x2AD5, 0x2A51, 0x29BF, 0x2925, 0x2888, 0x27D7, 0x26A7, 0x2588, 0x247D, 0x2314, 0x2161, 0x1FC2,
+     0x1D2A, 0x19E6, 0x1462, 0x8EE3, 0x96A6, 0x9944, 0x9AC1, 0x9BD9, 0x9C4F, 0x9C8E, 0x9CAF, 0x9CB9, 0x9CB0, 0x9C99, 0x9C75, 0x9C4A},
+};
+/* clang-format on */
+
+/* A row of a table, an element for each place: the five lowest bits of where. */
+WK_SHARES static inline __m512h share_row(const uint16_t *row, __m512i where)
+{
+    return _mm512_castsi512_ph(_mm512_permutexvar_epi16(where, _mm512_loadu_si512(row)));
+}
+
+/* The bf16 of the function at those in x whose size is from 2^-14 to below 4; *others is the rest. What a bf16 has besides
+ * its sign, less 2^-14's, is then 11 bits, and in f16 the same but for where they start. */
+WK_SHARES static inline wk_words share_words(wk_words x, const share_table table, __mmask32 *others)
+{
+    const __m512h large = _mm512_castsi512_ph(_mm512_set1_epi16(0x6000)); /* 512: its last bit is a half */
+    __m512i steps = _mm512_sub_epi16(x, _mm512_set1_epi16(0x3880));
+    *others = _mm512_test_epi16_mask(steps, _mm512_set1_epi16(0x7800));
+    __m512h t = _mm512_castsi512_ph(_mm512_add_epi16(_mm512_slli_epi16(steps, 3), _mm512_set1_epi16(0x0C00)));
+    __m512i where =
+        _mm512_castph_si512(_mm512_add_round_ph(t, large, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC));
+    __m512h f = _mm512_sub_ph(t, share_row(table[SHARE_ABOUT], where));
+    __m512h p = _mm512_fmadd_ph(share_row(table[SHARE_C2], where), f, share_row(table[SHARE_C1], where));
+    __m512h first = share_row(table[SHARE_C0], where);
+    __mmask32 positive = _mm512_testn_epi16_mask(x, _mm512_set1_epi16((short)0x8000));
+    first = _mm512_mask_add_ph(first, positive, first, t);
+    /* An eighth of its bits, rounded, is a bf16 with its exponent and its sign elsewhere. */
+    __m512i y = _mm512_castph_si512(_mm512_fmadd_ph(p, f, first));
+    y = _mm512_and_si512(_mm512_mulhrs_epi16(y, _mm512_set1_epi16(0x1000)), _mm512_set1_epi16((short)0x8FFF));
+    return _mm512_add_epi16(y, _mm512_set1_epi16(0x3700));
+}
+
+/* A wk_lanes_fn from a table and a function of words for the rest. */
+#define WK_SHARES_UNARY(name, table, otherwise) \
+    WK_SHARES static inline wk_words name##_words(wk_words x, wk_words unused) \
+    { \
+        __mmask32 others; \
+        wk_words y = share_words(x, table, &others); \
+        if (__builtin_expect(others != 0, 0)) \
+            y = _mm512_mask_mov_epi16(y, others, otherwise(x, unused)); \
+        return y; \
+    } \
+    WK_SHARES WK_LANES_LOOP(name, uint16_t, 1, name##_words, 2)
+
+#else
+#define WK_HAVE_SHARES 0
+#endif
+
+#endif
