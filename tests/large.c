@@ -49,9 +49,36 @@ static void check(wk_dtype dtype)
     }
 }
 
+/* Rows that are whole lines, twice as wide and high, and others: by planes. */
+static void check_upsample(wk_dtype dtype, int64_t width, int scale)
+{
+    enum { HEIGHT = 33 };
+    const wk_upsample_options *options = WK_UPSAMPLE(.scale = {scale, scale});
+    int64_t planes = BYTES / (HEIGHT * width * scale * scale * (int64_t)wk_bytes(dtype)) + 1;
+    wk_scope_begin();
+    wk_tensor *x =
+        wk_cast(wk_randn(wk_cpu(), WK_F32, 4, (int64_t[]){1, planes, HEIGHT, width}, 50, 20, 1, 0), dtype);
+    wk_tensor *whole = wk_upsample_nearest2d(x, options);
+    CHECK(whole != NULL);
+    for (int64_t at = 0; at < planes && whole; at++) {
+        wk_scope_begin();
+        wk_tensor *part = wk_upsample_nearest2d(wk_narrow(x, 1, at, 1), options);
+        test_check(same_bits(part, wk_narrow(whole, 1, at, 1)), __FILE__, __LINE__,
+                   "upsample_nearest2d, %s, rows of %d: other bits in plane %d", wk_dtype_name(dtype),
+                   (int)width, (int)at);
+        wk_scope_end();
+    }
+    wk_scope_end();
+}
+
 int main(void)
 {
     wk_scope_begin();
+    for (int dtype = 0; dtype < WK_DTYPE_COUNT; dtype++) {
+        check_upsample((wk_dtype)dtype, 192, 2);
+        check_upsample((wk_dtype)dtype, 192, 3);
+        check_upsample((wk_dtype)dtype, 71, 2);
+    }
     expression = wk_expr_compile("gelu(a*b + a)*b");
     check(WK_F32);
     check(WK_BF16);

@@ -58,6 +58,61 @@ static void spread_row(const plan *p, size_t bytes, const void *x, void *y)
     }
 }
 
+/* The row of x that row i of the result repeats, both counted through all planes. */
+static inline int64_t source_row(const plan *p, int64_t i)
+{
+    return i / p->s.h.out * p->s.h.in + p->h_lo[i % p->s.h.out];
+}
+
+#if defined(__AVX512BW__)
+/* A row of n whole lines at x, each element twice, to `rows` rows at y, out of registers past the cache: what goes through
+ * memory on its way makes the stores pause. */
+#define DOUBLE(bits) \
+    static void double_##bits(const char *x, size_t n, char *y, int64_t rows) \
+    { \
+        const __m512i quarters = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); \
+        for (size_t k = 0; k < n; k++) { \
+            const char *line = x + k * WK_LINE; \
+            __builtin_prefetch((const void *)((uintptr_t)line + AHEAD_BYTES), 0, 3); /* no harm behind x */ \
+            __m512i v = _mm512_permutexvar_epi64(quarters, _mm512_loadu_si512(line)); \
+            __m512i first = _mm512_unpacklo_epi##bits(v, v), second = _mm512_unpackhi_epi##bits(v, v); \
+            for (int64_t r = 0; r < rows; r++) { \
+                __m512i *to = (__m512i *)(y + ((size_t)r * n + k) * 2 * WK_LINE); \
+                _mm512_stream_si512(to, first); \
+                _mm512_stream_si512(to + 1, second); \
+            } \
+        } \
+    }
+
+DOUBLE(8)
+DOUBLE(16)
+DOUBLE(32)
+DOUBLE(64)
+
+static bool double_band(const plan *p, int64_t begin, int64_t end)
+{
+    static void (*const fns[])(const char *, size_t, char *,
+                               int64_t) = {[1] = double_8, [2] = double_16, [4] = double_32, [8] = double_64};
+    size_t bytes = wk_bytes(p->y->dtype), source = (size_t)p->s.w.in * bytes;
+    if (p->s.w.out != 2 * p->s.w.in || source % WK_LINE != 0)
+        return false;
+    for (int64_t i = begin, rows; i < end; i += rows) {
+        int64_t from = source_row(p, i);
+        for (rows = 1; i + rows < end && source_row(p, i + rows) == from;)
+            rows++;
+        fns[bytes]((const char *)wk_ptr(p->x) + (size_t)from * source, source / WK_LINE,
+                   (char *)wk_ptr(p->y) + (size_t)i * 2 * source, rows);
+    }
+    return true;
+}
+#else
+static bool double_band(const plan *p, int64_t begin, int64_t end)
+{
+    (void)p, (void)begin, (void)end;
+    return false;
+}
+#endif
+
 /* Rows of the result, each made once and repeated. Where rows are whole cache lines a large result is written row by
  * row past the cache; else band by band, from a copy. */
 static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
@@ -67,8 +122,10 @@ static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
     char *y = (char *)wk_ptr(p->y) + (size_t)begin * width, *out = p->stream ? buf : y;
     bool by_rows = p->stream && width % WK_LINE == 0 && (uintptr_t)y % WK_LINE == 0;
     int64_t last = -1;
+    if (by_rows && double_band(p, begin, end))
+        return;
     for (int64_t i = begin; i < end; i++) {
-        int64_t from = i / p->s.h.out * p->s.h.in + p->h_lo[i % p->s.h.out];
+        int64_t from = source_row(p, i);
         const char *x = (const char *)wk_ptr(p->x) + (size_t)from * source;
         char *to = by_rows ? out : out + (size_t)(i - begin) * width;
         if (from != last) {
