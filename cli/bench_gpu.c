@@ -1,4 +1,5 @@
 /* bench_gpu.c: how `wick bench` measures on GPUs: by the device's own clock, many calls queued at once. */
+#include <math.h>
 #include <stdlib.h>
 #include "bench_gpu.h"
 #include "gpu/map.h"
@@ -6,7 +7,7 @@
 #include "wick/ops.h"
 #include "wick/stream.h"
 
-enum { MOST = 200, LAUNCHES = 1000 };
+enum { MOST = 200, LAUNCHES = 1000, ROUNDS = 9 };
 
 int bench_compare(const void *a, const void *b)
 {
@@ -51,45 +52,6 @@ double bench_events(wk_device *device, double seconds, bench_run run, void *ctx)
     return result;
 }
 
-double bench_chain(wk_device *device, double (*now_us)(void), bench_run run, void *ctx)
-{
-    double best = -1;
-    for (int round = 0; round < 5; round++) {
-        double start = now_us();
-        wk_scope_begin();
-        bool good = true;
-        for (int i = 0; i < LAUNCHES && good; i++)
-            good = run(ctx) == WK_OK;
-        good = good && wk_sync(device) == WK_OK;
-        wk_scope_end();
-        double us = (now_us() - start) / LAUNCHES;
-        if (!good)
-            return -1;
-        best = best < 0 || us < best ? us : best;
-    }
-    return best;
-}
-
-double bench_graph(wk_device *device, double (*now_us)(void), bench_run run, void *ctx)
-{
-    double best = -1;
-    wk_scope_begin();
-    bool good = run(ctx) == WK_OK && wk_sync(device) == WK_OK && wk_graph_begin(device) == WK_OK;
-    for (int i = 0; i < LAUNCHES && good; i++)
-        good = run(ctx) == WK_OK;
-    wk_graph *graph = good ? wk_graph_end(device) : NULL;
-    for (int round = 0; round < 5 && graph; round++) {
-        double start = now_us();
-        if (wk_graph_launch(graph) != WK_OK || wk_sync(device) != WK_OK)
-            break;
-        double us = (now_us() - start) / LAUNCHES;
-        best = best < 0 || us < best ? us : best;
-    }
-    wk_graph_drop(graph);
-    wk_scope_end();
-    return best;
-}
-
 /* x + 1 on 1024 elements, the kernel of the eager case, by the driver's call alone. */
 typedef struct {
     wk_gpu *gpu;
@@ -106,16 +68,70 @@ static wk_status bare_call(void *ctx)
     return code ? wk_gpu_fail(b->gpu, code, "bare launch") : WK_OK;
 }
 
-double bench_bare(wk_device *device, double (*now_us)(void), bool graph)
+/* Readies the call. The tensors belong to the scope. */
+static bool make_bare(wk_device *device, bare *b)
 {
     static const wk_kernel kernel = WK_MAP_KERNEL("unary");
     const wk_instance instance = {
         .formula = "f_affine", .t = {WK_F32, WK_F32, WK_F32, WK_F32}, .i = {1, 4, 0}};
-    bare b = {.gpu = wk_gpu_of(device)};
     int64_t n = 1024;
     wk_tensor *x = wk_empty(device, WK_F32, 1, &n), *y = wk_empty(device, WK_F32, 1, &n);
-    if (!x || !y || wk_gpu_function(b.gpu, &kernel, &instance, &b.function) != WK_OK)
-        return -1;
-    b.args = (map_args){.out = wk_ptr(y), .in = {wk_ptr(x)}, .count = n, .f = {1, 1}};
-    return (graph ? bench_graph : bench_chain)(device, now_us, bare_call, &b);
+    *b = (bare){.gpu = wk_gpu_of(device)};
+    if (!x || !y || wk_gpu_function(b->gpu, &kernel, &instance, &b->function) != WK_OK)
+        return false;
+    b->args = (map_args){.out = wk_ptr(y), .in = {wk_ptr(x)}, .count = n, .f = {1, 1}};
+    return true;
+}
+
+/* A thousand calls, or a graph of them. */
+typedef struct {
+    bench_run run; /* NULL: none */
+    void *ctx;
+    wk_graph *graph;
+} chain;
+
+static bool call_all(const chain *c)
+{
+    bool good = true;
+    for (int i = 0; i < LAUNCHES && good; i++)
+        good = c->run(c->ctx) == WK_OK;
+    return good;
+}
+
+static bool record(wk_device *device, chain *c)
+{
+    bool good = c->run(c->ctx) == WK_OK && wk_sync(device) == WK_OK && wk_graph_begin(device) == WK_OK;
+    c->graph = good && call_all(c) ? wk_graph_end(device) : NULL;
+    return c->graph != NULL;
+}
+
+/* Microseconds a call; -1 when it failed. */
+static double run_round(wk_device *device, double (*now_us)(void), const chain *c)
+{
+    double start = now_us();
+    wk_scope_begin();
+    bool good = c->graph ? wk_graph_launch(c->graph) == WK_OK : call_all(c);
+    good = good && wk_sync(device) == WK_OK;
+    wk_scope_end();
+    return good ? (now_us() - start) / LAUNCHES : -1;
+}
+
+bool bench_tiny(wk_device *device, double (*now_us)(void), bool graph, bench_run run, void *ctx, double us[2])
+{
+    bare b;
+    wk_scope_begin();
+    bool good = make_bare(device, &b);
+    chain chains[2] = {{.run = run, .ctx = ctx}, {.run = bare_call, .ctx = &b}};
+    for (int i = 0; i < 2 && good && graph; i++)
+        good = !chains[i].run || record(device, &chains[i]);
+    us[0] = us[1] = INFINITY;
+    for (int i = 0; i < 2 * ROUNDS && good; i++) {
+        double now = chains[i % 2].run ? run_round(device, now_us, &chains[i % 2]) : 0;
+        good = now >= 0;
+        us[i % 2] = now < us[i % 2] ? now : us[i % 2];
+    }
+    wk_graph_drop(chains[0].graph);
+    wk_graph_drop(chains[1].graph);
+    wk_scope_end();
+    return good;
 }

@@ -43,11 +43,12 @@ static wk_isa_level detect_level(void)
 enum { EXTENSION_TILES_BF16 = 1 << 22, EXTENSION_F16 = 1 << 23, EXTENSION_TILES = 1 << 24 };
 static unsigned extensions(void)
 {
-    unsigned a = 0, b = 0, c = 0, d = 0;
 #ifdef HAS_EXTENSIONS
-    __get_cpuid_count(7, 0, &a, &b, &c, &d);
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) ? d : 0;
+#else
+    return 0;
 #endif
-    return d;
 }
 
 /* Linux gives out the memory that the tile registers need when a process asks for it. */
