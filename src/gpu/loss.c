@@ -89,7 +89,7 @@ static wk_status put_losses(wk_call *c, class_args *a)
     if ((a->dx || (wk_bytes(c->dtype) == 2 && !many)) && a->classes >= 1024 && vec > 1 && kept.blocks &&
         c->dtype != WK_F64) {
         instance.i[0] = kept.packs, instance.i[1] = kept.threads, instance.i[2] = kept.blocks;
-        a->ahead = 2 * wk_gpu_of(c->device)->facts.units; /* blocks that units have at a time */
+        a->ahead = wk_gpu_of(c->device)->facts.units * 5 / 4; /* of two for each unit, as measured */
         return WK_LAUNCH(c, &kept_kernel, &instance, wk_kept_grid(&kept, a->rows), *a);
     }
     if (many && a->classes >= 1024 && a->classes < 1 << 30 && a->column == 1) {

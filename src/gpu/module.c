@@ -425,18 +425,6 @@ static int clusters_at_a_time(const wk_gpu *g, entry *e, const wk_kept_form *f)
     return e->clusters;
 }
 
-/* Clusters that take lines in turns: as many, of those that run at a time, as leave the fewest without one in the last turn. A
- * few less keep memory as busy. */
-static i64 even_clusters(i64 most, i64 lines)
-{
-    i64 best = most;
-    for (i64 n = most; n > most * 7 / 8; n--) {
-        if (n * ((lines + n - 1) / n) < best * ((lines + best - 1) / best))
-            best = n;
-    }
-    return best;
-}
-
 wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_instance *i,
                               const wk_kept_form *f, i64 lines, const void *args)
 {
@@ -447,7 +435,7 @@ wk_status wk_gpu_launch_ahead(const wk_call *c, const wk_kernel *k, const wk_ins
         return WK_OK;
     WK_TRY(prepare(g, k, i, grid.shared, &e));
     int most = clusters_at_a_time(g, e, f); /* asked for in any case: large clusters are allowed by it */
-    i64 clusters = f->lines > 1 ? even_clusters(most, lines) : INT32_MAX / f->blocks;
+    i64 clusters = f->lines > 1 ? most : INT32_MAX / f->blocks; /* that stay, or that come and go */
     grid.x = wk_blocks(lines, 1, clusters) * f->blocks;
     return launch(g, k, e, &grid, args);
 }

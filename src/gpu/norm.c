@@ -131,19 +131,19 @@ static wk_status launch_rows(const wk_call *c, plan *p, int vec, int mode)
 {
     row_form f;
     bool pairs = mode == 0 && p->s.groups == 1 && dense_form(c, p->n, vec, p->n > 2048 ? 32 : 16, &f);
-    bool dense = pairs || dense_form(c, p->n, vec, 32, &f);
+    bool dense = pairs || dense_form(c, p->n, vec, mode == 2 ? 16 : 32, &f);
     if (!dense)
         form_of(c, p->n, vec, 1024, &f);
+    int per_block = f.threads / f.lanes * (pairs ? 2 : 1);
     p->a.whole = p->s.inner % vec == 0;
     if (p->s.groups == 1) /* about as many as units work on at a time, as measured */
-        p->a.ahead = wk_gpu_of(c->device)->facts.units * (pairs ? 5 : 2);
+        p->a.ahead = wk_gpu_of(c->device)->facts.units * (pairs ? 5 : mode == 2 ? 5 * per_block : 2);
     wk_instance instance = {.t = {(unsigned char)c->dtype},
                             .i = {(short)f.vec, (short)f.packs, (short)f.lanes, (short)mode}};
     if (pairs)
         instance = (wk_instance){.t = {(unsigned char)c->dtype},
                                  .i = {(short)f.packs, (short)f.lanes, (short)p->a.centred}};
-    wk_grid grid = {.x = wk_blocks(p->a.rows, f.threads / f.lanes * (pairs ? 2 : 1), WK_GRID_MAX),
-                    .threads = f.threads};
+    wk_grid grid = {.x = wk_blocks(p->a.rows, per_block, WK_GRID_MAX), .threads = f.threads};
     const wk_kernel *kernel = pairs ? &pairs_kernel : dense ? &dense_kernel : &rows_kernel;
     return WK_LAUNCH(c, kernel, &instance, grid, p->a);
 }
@@ -153,10 +153,8 @@ static wk_kept_form kept_form(const wk_call *c, const plan *p, bool *ahead)
 {
     bool plain = p->s.inner == 1 && p->s.groups == 1 && c->dtype != WK_F64 && p->n <= INT32_MAX;
     i64 bytes = p->n * (i64)wk_bytes(c->dtype);
-    /* In place a block that is behind would find the first elements of rows written already. */
-    bool apart = wk_ptr(c->in[0]) != wk_ptr(c->out[0]);
     wk_kept_form f = {0};
-    if (plain && apart)
+    if (plain)
         f = wk_gpu_ahead(c, &ahead_kernel, AHEAD_PACKS, WK_AHEAD_LINES, bytes);
     *ahead = f.blocks > 0;
     return *ahead || !plain ? f : wk_gpu_kept(c, bytes);

@@ -86,12 +86,12 @@ template <class T, int KEEP, int THREADS, int RING> struct line_ring : line_ahea
     MEMBER void await(u32 turn) const { gate_wait(&gates[turn % RING], turn / RING & 1); }
 };
 
-/* Where blocks of a cluster hear from each other, in shared memory: N values of each of their waves, or of each block where
- * WAVES is 1, in each of TURNS turns. What is sent comes to the receiver's gate. (A barrier of the cluster would wait for all that
- * its threads have written to memory before.) */
-template <int BLOCKS, int WAVES, int TURNS, int N, class A> struct cluster_box {
+/* Where blocks of a cluster hear from each other, in shared memory: two values of each block, in each of TURNS turns. What is sent
+ * comes to the receiver's gate. (A barrier of the cluster would wait for all that its threads have written to memory before.) Both
+ * go as one: it is the number of messages that takes time. */
+template <int BLOCKS, int TURNS, class A> struct cluster_box {
     u64 gates[TURNS];
-    A all[TURNS][BLOCKS * WAVES][N];
+    alignas(2 * sizeof(A)) A all[TURNS][BLOCKS][2];
 
     /* By all threads, once, who wait for the cluster before they tell. */
     MEMBER void open()
@@ -104,35 +104,32 @@ template <int BLOCKS, int WAVES, int TURNS, int N, class A> struct cluster_box {
         }
         cluster_arrive();
     }
-    /* By each wave, or by the first where WAVES is 1; all its lanes have the values. */
+    /* By the first wave, all of whose lanes have the values. */
     MEMBER void tell(u32 turn, const A *mine)
     {
         u32 bar = shared_address(&gates[turn % TURNS]), to_bar, to;
-        u32 place = shared_address(all[turn % TURNS][block_id() % BLOCKS * WAVES + wave_id() % WAVES]);
+        u32 place = shared_address(all[turn % TURNS][block_id() % BLOCKS]);
         if (thread_id() == 0)
             gate_expect(&gates[turn % TURNS], (u32)sizeof all[0]);
         if (lane_id() >= BLOCKS)
             return;
         asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to_bar) : "r"(bar), "r"(lane_id()));
         asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(place), "r"(lane_id()));
-        UNROLL
-        for (int k = 0; k < N; k++) {
-            if constexpr (sizeof(A) == 8)
-                asm volatile(
-                    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(to +
-                                                                                                      8 * k),
-                    "l"(bit_cast<u64>(mine[k])), "r"(to_bar)
-                    : "memory");
-            else
-                asm volatile(
-                    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to +
-                                                                                                      4 * k),
-                    "r"(bit_cast<u32>(mine[k])), "r"(to_bar)
-                    : "memory");
-        }
+        if constexpr (sizeof(A) == 8)
+            asm volatile(
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b64 [%0], {%1, %2}, [%3];" ::"r"(
+                    to),
+                "l"(bit_cast<u64>(mine[0])), "l"(bit_cast<u64>(mine[1])), "r"(to_bar)
+                : "memory");
+        else
+            asm volatile(
+                "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(
+                    to),
+                "r"(bit_cast<u32>(mine[0])), "r"(bit_cast<u32>(mine[1])), "r"(to_bar)
+                : "memory");
     }
     /* What all have told in a turn. */
-    MEMBER const A (*heard(u32 turn))[N]
+    MEMBER const A (*heard(u32 turn))[2]
     {
         gate_wait(&gates[turn % TURNS], turn / TURNS & 1);
         return all[turn % TURNS];

@@ -223,13 +223,14 @@ DEVICE void put_pack(const acc<T> *v, const row_stats<acc<T>> &s, const acc<T> *
     store<VEC>(y, out);
 }
 
-/* Asks for rows that another block will need next, while the block waits for its own ones. */
-template <class T> DEVICE void ask_for_rows(const norm_rows_args &a, i64 first, u32 n)
+/* Asks for rows of x that another block will need next, while the block waits for its own n ones; one by each of n threads. */
+template <class T>
+DEVICE void ask_for_rows(const norm_rows_args &a, const void *x, i64 step, i64 first, u32 thread, u32 n)
 {
 #ifdef WK_NVIDIA
-    i64 row = first + a.ahead + thread_id();
-    if (a.ahead && thread_id() < n && row < a.rows)
-        fetch_ahead((const T *)a.x + row * a.x_step, (u32)a.n * sizeof(T));
+    i64 row = first + a.ahead + thread;
+    if (a.ahead && thread < n && row < a.rows)
+        fetch_ahead((const T *)x + row * step, (u32)a.n * sizeof(T));
 #endif
 }
 
@@ -259,7 +260,11 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
             r.fetch(x);
         }
         if constexpr (MODE == 0 && PER == 1 && VEC * sizeof(T) == 16)
-            ask_for_rows<T>(a, base, PER);
+            ask_for_rows<T>(a, a.x, a.x_step, base, thread_id(), PER);
+        if constexpr (MODE == 2 && VEC == 8) { /* 16-bit elements */
+            ask_for_rows<T>(a, a.x, a.x_step, base, thread_id(), PER);
+            ask_for_rows<T>(a, a.z, a.dy_step, base, thread_id() - PER, PER);
+        }
         const bool EARLY = MODE == 0 && sizeof(T) == 4 && VEC > 1 && PACKS <= 4; /* weights come while sums are made */
         pack<T, VEC> early[EARLY ? PACKS : 1];
         UNROLL
@@ -360,7 +365,7 @@ template <class T, int PACKS, int LANES, int CENTRED> DEVICE void norm_row_pairs
             r[k].fetch(x, put<T>((R)0));
         }
         if constexpr (LANES > WAVE)
-            ask_for_rows<T>(a, base, PER);
+            ask_for_rows<T>(a, a.x, a.x_step, base, thread_id(), PER);
         UNROLL
         for (int k = 0; k < 2; k++)
             sum_kept(CENTRED, r[k], start[k], sums[k]);

@@ -9,7 +9,7 @@ enum { RING = WK_AHEAD_LINES };
 /* Between the turn that a block's measuring has come to and that which another block writes there are less than two rings: the
  * first has seen its own writers through with what was in the place of its row; they have heard from the other block then, which
  * had seen its own ones through in the same way. */
-template <int BLOCKS> using norm_box = cluster_box<BLOCKS, 1, 2 * RING, 2, f64>;
+template <int BLOCKS> using norm_box = cluster_box<BLOCKS, 2 * RING, f64>;
 
 /* The rows of a cluster, and the block's part of them. */
 template <class T> struct cluster_rows {
@@ -24,15 +24,28 @@ template <class T> struct cluster_rows {
     {
         return there(turn) ? (const T *)a.x + number(turn) * a.x_step + first : (const T *)0;
     }
+    /* Has the shared cache fetch the part of a row, of so many packs. */
+    MEMBER void ask_for(u32 turn, u32 steps) const
+    {
+        if (there(turn))
+            fetch_ahead(part(turn), steps * 16);
+    }
     MEMBER T *result(u32 turn) const { return (T *)a.y + number(turn) * a.n + first; }
-    /* The first element of a row as it lies in memory; any where there is no such row. */
+    /* The first element of a row; any where there is no such row. */
     MEMBER T start(u32 turn) const { return *((const T *)a.x + (there(turn) ? number(turn) : 0) * a.x_step); }
+};
+
+/* What the first crew has for the second, and waits for: rows' first elements, since in memory a result may lie in their place,
+ * and gates of rows that are written. */
+template <class T> struct norm_ring {
+    u64 written[RING];
+    acc<T> starts[RING];
 };
 
 /* What the block has of the row of a turn: its crew's sums, told to the cluster. */
 template <int CENTRED, class T, int KEEP, int CREW, int BLOCKS>
 DEVICE void norm_measure(const line_ring<T, KEEP, CREW, RING> &r, u32 turn, acc<T> start, f64 (*room)[2],
-                         norm_box<BLOCKS> &box)
+                         norm_ring<T> &ring, norm_box<BLOCKS> &box)
 {
     const int WAVES = CREW / WAVE;
     f64 sums[2];
@@ -48,13 +61,16 @@ DEVICE void norm_measure(const line_ring<T, KEEP, CREW, RING> &r, u32 turn, acc<
         UNROLL
         for (int k = !CENTRED; k < 2; k++)
             sums[k] = wave_reduce<op_sum, WAVES>(room[lane_id() % WAVES][k]);
+        if (lane_id() == 0)
+            ring.starts[turn % RING] = start;
         box.tell(turn, sums);
     }
 }
 
-/* The first crew. A thread of its last wave sends for rows: the first wave has more to do than the others. */
+/* The first crew. A thread of its last wave sends for rows: the first wave has more to do than the others. It asks for the row
+ * behind them too, so that it comes from the cache then. */
 template <int CENTRED, class T, int KEEP, int CREW, int BLOCKS>
-DEVICE void norm_measure_rows(const cluster_rows<T> &rows, line_ring<T, KEEP, CREW, RING> &r, u64 *written,
+DEVICE void norm_measure_rows(const cluster_rows<T> &rows, line_ring<T, KEEP, CREW, RING> &r, norm_ring<T> &ring,
                               norm_box<BLOCKS> &box)
 {
     SHARED f64 room[2][CREW / WAVE][2];
@@ -65,18 +81,19 @@ DEVICE void norm_measure_rows(const cluster_rows<T> &rows, line_ring<T, KEEP, CR
         next = rows.start(turn + 1); /* not looked at before it is needed */
         if (turn >= BEHIND && thread_id() == CREW - WAVE) {
             u32 gone = turn - BEHIND;
-            gate_wait(&written[gone % RING], gone / RING & 1);
+            gate_wait(&ring.written[gone % RING], gone / RING & 1);
             r.send_for(gone + RING, rows.part(gone + RING));
+            rows.ask_for(gone + RING + 1, r.steps);
         }
         r.await(turn);
         r.pick_all(turn);
-        norm_measure<CENTRED>(r, turn, start, room[turn & 1], box);
+        norm_measure<CENTRED>(r, turn, start, room[turn & 1], ring, box);
     }
 }
 
 /* How the row of a turn is normalised, when all blocks have told. */
 template <class T, int CENTRED, int BLOCKS>
-DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 turn, norm_box<BLOCKS> &box)
+DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, const norm_ring<T> &ring, u32 turn, norm_box<BLOCKS> &box)
 {
     f64 sums[2] = {0, 0};
     const f64(*parts)[2] = box.heard(turn);
@@ -85,7 +102,7 @@ DEVICE row_stats<acc<T>> norm_heard(const norm_rows_args &a, acc<T> start, u32 t
         sums[0] += CENTRED ? parts[b][0] : 0;
         sums[1] += parts[b][1];
     }
-    return stats_from<T>(a, CENTRED, start, sums);
+    return stats_from<T>(a, CENTRED, ring.starts[turn % RING], sums);
 }
 
 /* 16 bytes, of what the kernel does not read again. Here the compiler, left to itself, tears some of them apart. */
@@ -150,21 +167,18 @@ template <class T, int KEEP, int CREW, int CENTRED> struct row_weights {
 
 /* The second crew. */
 template <int CENTRED, class T, int KEEP, int CREW, int BLOCKS>
-DEVICE void norm_write_rows(const cluster_rows<T> &rows, line_ring<T, KEEP, CREW, RING> &r, u64 *written,
+DEVICE void norm_write_rows(const cluster_rows<T> &rows, line_ring<T, KEEP, CREW, RING> &r, norm_ring<T> &ring,
                             norm_box<BLOCKS> &box)
 {
     row_weights<T, KEEP, CREW, CENTRED> w;
     w.fetch(rows.a, rows.first, r.steps);
-    T next = rows.start(0);
     for (u32 turn = 0; rows.there(turn); turn++) {
-        acc<T> start = get(next);
-        next = rows.start(turn + 1);
-        row_stats<acc<T>> s = norm_heard<T, CENTRED>(rows.a, start, turn, box);
+        row_stats<acc<T>> s = norm_heard<T, CENTRED>(rows.a, ring, turn, box);
         r.await(turn);
         w.put_turn(r, turn, s, rows.result(turn));
         wave_sync();
         if (lane_id() == 0)
-            gate_arrive(&written[turn % RING]);
+            gate_arrive(&ring.written[turn % RING]);
     }
 }
 
@@ -173,7 +187,8 @@ template <class T, int PACKS, int THREADS, int CENTRED, int BLOCKS> DEVICE void 
 {
     const int CREW = THREADS / 2, KEEP = 2 * PACKS;
     SHARED norm_box<BLOCKS> box;
-    SHARED u64 come[RING], written[RING];
+    SHARED norm_ring<T> ring;
+    SHARED u64 come[RING];
     line_ring<T, KEEP, CREW, RING> r;
     const u32 LINE = 8; /* packs of a line of the cache, which has one block */
     u32 steps = (u32)a.n / r.VEC, part = ((steps - 1) / (BLOCKS * LINE) + 1) * LINE, at = block_id() % BLOCKS * part;
@@ -185,18 +200,19 @@ template <class T, int PACKS, int THREADS, int CENTRED, int BLOCKS> DEVICE void 
         UNROLL
         for (int i = 0; i < RING; i++) {
             gate_init(&come[i], 1);
-            gate_init(&written[i], CREW / WAVE);
+            gate_init(&ring.written[i], CREW / WAVE);
         }
     }
     box.open();
     if (thread_id() == 0) {
         for (u32 i = 0; i < RING; i++)
             r.send_for(i, rows.part(i));
+        rows.ask_for(RING, r.steps);
     }
     cluster_wait();
     if (thread_id() < CREW)
-        norm_measure_rows<CENTRED>(rows, r, written, box);
+        norm_measure_rows<CENTRED>(rows, r, ring, box);
     else
-        norm_write_rows<CENTRED>(rows, r, written, box);
+        norm_write_rows<CENTRED>(rows, r, ring, box);
 }
 #endif

@@ -118,7 +118,8 @@ template <int PARTS> DEVICE sum_exp<f32> merge_parts(const f32 (*parts)[2])
 template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void softmax_ahead(const softmax_args &a)
 {
     const int WAVES = THREADS / WAVE;
-    SHARED cluster_box<BLOCKS, WAVES, 1, 2, f32> box;
+    SHARED cluster_box<BLOCKS, 1, f32> box;
+    SHARED f32 room[WAVES][2];
     passing_line<T, KEEP, THREADS, BLOCKS> x;
     walk_offsets to = walk_to(a.kept, block_id() / BLOCKS);
     x.steps = (u32)a.steps;
@@ -129,9 +130,17 @@ template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void soft
     x.pick_all(0);
     sum_exp<f32> part = kept_sum_exp_wave(x, a.mode != FAST);
     cluster_wait();
-    f32 mine[2] = {part.top, part.sum};
-    box.tell(0, mine);
-    softmax_result f(merge_parts<BLOCKS * WAVES>(box.heard(0)));
+    if (lane_id() == 0) {
+        room[wave_id()][0] = part.top;
+        room[wave_id()][1] = part.sum;
+    }
+    barrier();
+    if (wave_id() == 0) {
+        part = merge_sums<WAVES>(room);
+        f32 mine[2] = {part.top, part.sum};
+        box.tell(0, mine);
+    }
+    softmax_result f(merge_parts<BLOCKS>(box.heard(0)));
     UNROLL
     for (int k = 0; k < KEEP; k++) {
         f32 v[x.VEC];
