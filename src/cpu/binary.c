@@ -10,14 +10,16 @@
 #include "real_f64.h"
 #include "binary.inc.h"
 
-/* ---- bf16 as it is, for ops that are done before the next elements come out of memory ---- */
+/* ---- elements as they are, for ops that are done before the next ones come out of memory ---- */
 
 #define DIRECT(name, formula) \
     static inline wk_lanes name##_lanes(wk_lanes a, wk_lanes b) { return formula; } \
-    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of, 1)
+    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of, 1) \
+    WK_LANES_BINARY_F32(name##_lanes_f32, name##_lanes, 2)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)
+DIRECT(div, a / b)
 #undef DIRECT
 
 /* ---- integers: sums and products without a sign, where wrapping is defined ---- */
@@ -71,8 +73,8 @@ static void where_i64(void *out, const void *const *in, int64_t n, const void *p
 /* ---- running them ---- */
 
 typedef struct {
-    wk_block_fn fn[3];  /* by wk_compute */
-    wk_lanes_fn direct; /* on bf16; NULL: there is none */
+    wk_block_fn fn[3];                   /* by wk_compute */
+    wk_lanes_fn direct_f32, direct_bf16; /* NULL: there is none */
 } binary_row;
 
 static wk_status run_binary(wk_call *c)
@@ -86,7 +88,8 @@ static wk_status run_binary(wk_call *c)
                 .out = c->out[0],
                 .out_compute = compute,
                 .fn = row->fn[compute],
-                .direct_bf16 = row->direct,
+                .direct_f32 = row->direct_f32,
+                .direct_bf16 = row->direct_bf16,
                 .params = &zero_divisor};
     WK_TRY(WK_ISA(wk_map_run)(&m));
     if (zero_divisor)
@@ -174,13 +177,16 @@ static wk_status run_where_gradients(wk_call *c)
 
 #define ROW(name, run) \
     { \
-#name, "simd", run, NULL, &(const binary_row) { {name##_f32, name##_f64, name##_i64}, NULL } \
+#name, "simd", run, NULL, &(const binary_row) \
+        { \
+            .fn = { name##_f32, name##_f64, name##_i64 } \
+        } \
     }
 #define DIRECT_ROW(name) \
     { \
 #name, "simd", run_binary, NULL, &(const binary_row) \
         { \
-            {name##_f32, name##_f64, name##_i64}, name##_bf16 \
+            {name##_f32, name##_f64, name##_i64}, WK_WIDE_LANES(name##_lanes_f32), name##_bf16 \
         } \
     }
 #define GRADIENTS(name, run) \
@@ -209,10 +215,10 @@ const wk_impl WK_ISA(wk_cpu_binary)[] = {
     DIRECT_ROW(add),
     DIRECT_ROW(sub),
     DIRECT_ROW(mul),
-    ROW(div, run_binary),
+    DIRECT_ROW(div),
     ROW(minimum, run_binary),
     ROW(maximum, run_binary),
-    {"pow", "simd", run_binary, NULL, &(const binary_row){{pow_f32, pow_f64, NULL}, NULL}},
+    {"pow", "simd", run_binary, NULL, &(const binary_row){.fn = {pow_f32, pow_f64, NULL}}},
     ROW(eq, run_compare),
     ROW(ne, run_compare),
     ROW(lt, run_compare),

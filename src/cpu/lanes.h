@@ -213,7 +213,7 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 /* ---- Loops over packed bf16 and f32 ---- */
 
 /* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations wait for each
- * other, and one vector's leave gaps for the other's. The loop asks for the first input's next lines itself. The last few
+ * other, and one vector's leave gaps for the other's. The loop asks for the inputs' next lines itself. The last few
  * elements, less than words, go through words of zeros: an element's result does not depend on its place. */
 #define WK_LANES_LOOP(name, type, inputs, apply, vectors) \
     static void name(void *out, const void *const *in, int64_t n, bool stream) \
@@ -224,6 +224,8 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         int64_t whole = n - n % STEP, i = 0; \
         for (; WK_WORDS_STREAM && (vectors) == 2 && i + STEP < whole; i += 2 * STEP) { \
             wk_words_ahead(as + i, 4096), wk_words_ahead(as + i + STEP, 4096); \
+            if ((inputs) == 2) \
+                wk_words_ahead(bs + i, 4096), wk_words_ahead(bs + i + STEP, 4096); \
             wk_words a = wk_words_load(as + i), next = wk_words_load(as + i + STEP); \
             a = apply(a, wk_words_load(bs + i)), next = apply(next, wk_words_load(bs + i + STEP)); \
             wk_words_store(ys + i, a, stream); \
@@ -232,6 +234,8 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         WK_INDEPENDENT for (; i < whole; i += STEP) \
         { \
             wk_words_ahead(as + i, 4096); \
+            if ((inputs) == 2) \
+                wk_words_ahead(bs + i, 4096); \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
         } \
         if (whole == n) \

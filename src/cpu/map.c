@@ -95,7 +95,7 @@ static void run_direct_task(void *ctx, int64_t task)
         for (int k = 0; k < m->n_in; k++) {
             wk_dtype from = m->in[k]->dtype;
             in[k] = WK_ISA(wk_walk_gather)(&p->walk[k], wk_bytes(from), wk_ptr(m->in[k]), i, n, in_buf[k]);
-            if (p->stream && !(WK_WORDS_STREAM && k == 0)) /* that by the loop: see lanes.h */
+            if (p->stream && !WK_WORDS_STREAM) /* else by the loop: see lanes.h */
                 wk_walk_prefetch(&p->walk[k], from, wk_ptr(m->in[k]), i + n, n);
         }
         p->direct(straight ? y : out_buf, in, n, p->stream && straight);
