@@ -14,13 +14,15 @@
 
 #define DIRECT(name, formula) \
     static inline wk_lanes name##_lanes(wk_lanes a, wk_lanes b) { return formula; } \
-    WK_LANES_BINARY(name##_bf16, name##_lanes, wk_words_of, 1) \
-    WK_LANES_BINARY_F32(name##_lanes_f32, name##_lanes, 2)
+    WK_LANES_BINARY_F32(name##_lanes_f32, name##_lanes, 1)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)
 DIRECT(div, a / b)
 #undef DIRECT
+WK_LANES_BINARY(add_bf16, add_lanes, wk_words_of, 1)
+WK_LANES_BINARY(sub_bf16, sub_lanes, wk_words_of, 1)
+WK_LANES_BINARY(mul_bf16, mul_lanes, wk_words_of, 1)
 
 /* ---- integers: sums and products without a sign, where wrapping is defined ---- */
 
@@ -182,11 +184,11 @@ static wk_status run_where_gradients(wk_call *c)
             .fn = { name##_f32, name##_f64, name##_i64 } \
         } \
     }
-#define DIRECT_ROW(name) \
+#define DIRECT_ROW(name, on_bf16) \
     { \
 #name, "simd", run_binary, NULL, &(const binary_row) \
         { \
-            {name##_f32, name##_f64, name##_i64}, WK_WIDE_LANES(name##_lanes_f32), name##_bf16 \
+            {name##_f32, name##_f64, name##_i64}, WK_WIDE_LANES(name##_lanes_f32), on_bf16 \
         } \
     }
 #define GRADIENTS(name, run) \
@@ -212,10 +214,10 @@ wk_block_fn WK_ISA(wk_binary_block)(const char *op, wk_compute compute)
 }
 
 const wk_impl WK_ISA(wk_cpu_binary)[] = {
-    DIRECT_ROW(add),
-    DIRECT_ROW(sub),
-    DIRECT_ROW(mul),
-    DIRECT_ROW(div),
+    DIRECT_ROW(add, add_bf16),
+    DIRECT_ROW(sub, sub_bf16),
+    DIRECT_ROW(mul, mul_bf16),
+    DIRECT_ROW(div, NULL),
     ROW(minimum, run_binary),
     ROW(maximum, run_binary),
     {"pow", "simd", run_binary, NULL, &(const binary_row){.fn = {pow_f32, pow_f64, NULL}}},

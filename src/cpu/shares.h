@@ -70,14 +70,16 @@ WK_SHARES static inline wk_words share_words(wk_words x, const share_table table
     return _mm512_add_epi16(y, _mm512_set1_epi16(0x3700));
 }
 
-/* A wk_lanes_fn from a table and a function of words for the rest. */
+/* A wk_lanes_fn from a table and a function of words for the rest, which is seldom called. */
 #define WK_SHARES_UNARY(name, table, otherwise) \
+    static __attribute__((noinline)) wk_words name##_others(wk_words x) { return otherwise(x, x); } \
     WK_SHARES static inline wk_words name##_words(wk_words x, wk_words unused) \
     { \
         __mmask32 others; \
         wk_words y = share_words(x, table, &others); \
+        (void)unused; \
         if (__builtin_expect(others != 0, 0)) \
-            y = _mm512_mask_mov_epi16(y, others, otherwise(x, unused)); \
+            y = _mm512_mask_mov_epi16(y, others, name##_others(x)); \
         return y; \
     } \
     WK_SHARES WK_LANES_LOOP(name, uint16_t, 1, name##_words, 2)
