@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shares.py: prints the tables of src/cpu/shares.h.
+"""shares.py: prints the table of src/cpu/shares.h.
 
 Z(t) = t s(-t), everything times 4, is a parabola on each half of [0, 16), all numbers in f16. Of the points that a parabola
 can be about, the one is taken whose results, computed as the library does, are the nearest to the function at every bf16 of
@@ -73,4 +73,3 @@ def table(name, share_of_minus):
 
 
 table("gelu", lambda t: 1 / (1 + math.exp(2 * 0.79788456080286535588 * (t + 0.044715 * t**3))))
-table("silu", lambda t: 1 / (1 + math.exp(t)))

@@ -23,6 +23,13 @@ enum {
     PREFETCH = 8 << 10, /* bytes, at most, of a row that are asked for ahead */
 };
 
+/* Sums along a line whose ids are read at once. */
+#ifdef __OPTIMIZE_SIZE__
+enum { ADDED_TOGETHER = 1 };
+#else
+enum { ADDED_TOGETHER = 8 };
+#endif
+
 typedef enum { GATHER, SCATTER, ADD, TAKE } action;
 enum { BIG, SMALL, IDS, PLACE, SIDES }; /* PLACE: of an id in the row-major order of ids, for messages */
 

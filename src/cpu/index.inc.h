@@ -44,7 +44,8 @@ static inline void FN(prefetch_ids)(const int64_t *ids)
 static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n, uint64_t limit,
                             const char *next, bool stream)
 {
-    enum { LANES = WK_LINE / sizeof(T) };
+    /* Some ids before the first sum is written: loads behind that would wait for it where the lower bits of both are the same. */
+    enum { LANES = WK_LINE / sizeof(T), TOGETHER = sizeof(T) < 4 ? 1 : ADDED_TOGETHER };
     T *restrict big = big_line;
     const T *restrict small = small_line;
     int64_t k = 0;
@@ -54,8 +55,15 @@ static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
             FN(prefetch_ids)(ids + i);
             __builtin_prefetch(small + i + AHEAD, 0, 3);
-            for (int j = 0; j < LANES; j++)
-                big[ids[i + j]] += small[i + j];
+            for (int64_t j = i; j < i + LANES; j += TOGETHER) {
+                int64_t at[TOGETHER];
+#pragma GCC unroll 8
+                for (int m = 0; m < TOGETHER; m++)
+                    at[m] = ids[j + m];
+#pragma GCC unroll 8
+                for (int m = 0; m < TOGETHER; m++)
+                    big[at[m]] += small[j + m];
+            }
         }
     }
     return k + FN(add)(big_line, 1, 0, (T *)small_line + k, 1, ids + k, n - k, limit, false);

@@ -22,10 +22,8 @@ WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of, 1)
 WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near, 1)
 #if WK_HAVE_SHARES
 WK_SHARES_UNARY(gelu_shares, gelu_table, gelu_bf16_words)
-WK_SHARES_UNARY(silu_shares, silu_table, silu_bf16_words)
 #else
 #define gelu_shares NULL
-#define silu_shares NULL
 #endif
 WK_LANES_UNARY_F32(exp_lanes, wk_lanes_exp_f32, 1)
 WK_LANES_UNARY_F32(gelu_lanes, wk_lanes_gelu_f32, 2)
@@ -211,7 +209,7 @@ const wk_impl WK_ISA(wk_cpu_unary)[] = {
     ROW(neg, neg_i64) ROW(abs, abs_i64) ROW(sign, sign_i64) ROW(clamp, clamp_i64) ROW(affine, affine_i64)
     DIRECT_ROW(exp) FLOAT_ROW(log) FLOAT_ROW(sqrt) FLOAT_ROW(rsqrt) FLOAT_ROW(sqr) FLOAT_ROW(recip) FLOAT_ROW(sin)
     FLOAT_ROW(cos) FLOAT_ROW(tanh) FLOAT_ROW(erf) FLOAT_ROW(floor) FLOAT_ROW(ceil) FLOAT_ROW(round) ROW_OF(relu, NULL, NULL, relu_bf16, NULL)
-    SHARES_ROW(silu) FLOAT_ROW(sigmoid) SHARES_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
+    DIRECT_ROW(silu) FLOAT_ROW(sigmoid) SHARES_ROW(gelu) FLOAT_ROW(gelu_erf) FLOAT_ROW(softplus) FLOAT_ROW(mish)
     FLOAT_ROW(hard_swish) FLOAT_ROW(hard_sigmoid) FLOAT_ROW(relu6) FLOAT_ROW(leaky_relu) FLOAT_ROW(elu)
     FLOAT_ROW(power) FLOAT_ROW(powf)
     /* clang-format on */
