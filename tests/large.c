@@ -49,12 +49,12 @@ static void check(wk_dtype dtype)
     }
 }
 
-/* Rows that are whole lines, twice as wide and high, and others: by planes. */
-static void check_upsample(wk_dtype dtype, int64_t width, int scale)
+/* Rows that are whole lines, twice as wide, and others: by planes. */
+static void check_upsample(wk_dtype dtype, int64_t width, int high, int wide)
 {
     enum { HEIGHT = 33 };
-    const wk_upsample_options *options = WK_UPSAMPLE(.scale = {scale, scale});
-    int64_t planes = BYTES / (HEIGHT * width * scale * scale * (int64_t)wk_bytes(dtype)) + 1;
+    const wk_upsample_options *options = WK_UPSAMPLE(.scale = {high, wide});
+    int64_t planes = BYTES / (HEIGHT * width * high * wide * (int64_t)wk_bytes(dtype)) + 1;
     wk_scope_begin();
     wk_tensor *x =
         wk_cast(wk_randn(wk_cpu(), WK_F32, 4, (int64_t[]){1, planes, HEIGHT, width}, 50, 20, 1, 0), dtype);
@@ -75,9 +75,10 @@ int main(void)
 {
     wk_scope_begin();
     for (int dtype = 0; dtype < WK_DTYPE_COUNT; dtype++) {
-        check_upsample((wk_dtype)dtype, 192, 2);
-        check_upsample((wk_dtype)dtype, 192, 3);
-        check_upsample((wk_dtype)dtype, 71, 2);
+        check_upsample((wk_dtype)dtype, 192, 2, 2);
+        check_upsample((wk_dtype)dtype, 192, 3, 2);
+        check_upsample((wk_dtype)dtype, 192, 3, 3);
+        check_upsample((wk_dtype)dtype, 71, 2, 2);
     }
     expression = wk_expr_compile("gelu(a*b + a)*b");
     check(WK_F32);
