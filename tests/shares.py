@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""shares.py: prints the table of src/cpu/shares.h.
+"""shares.py: prints the tables of src/cpu/shares.h.
 
 Z(t) = t s(-t), everything times 4, is a parabola on each half of [0, 16), all numbers in f16. Of the points that a parabola
 can be about, the one is taken whose results, computed as the library does, are the nearest to the function at every bf16 of
@@ -72,4 +72,21 @@ def table(name, share_of_minus):
     print("};")
 
 
-table("gelu", lambda t: 1 / (1 + math.exp(2 * 0.79788456080286535588 * (t + 0.044715 * t**3))))
+def tail(name, first, count, function):
+    """The bf16 of a function at `count` neighbouring negative ones, from the bits `first` on."""
+    words = []
+    for bits in range(first, first + count):
+        x = -struct.unpack(">f", struct.pack(">HH", bits, 0))[0]
+        y = function(x)
+        unit = 2.0 ** max(math.frexp(y)[1] - 8, -133)
+        words.append(f"0x{struct.unpack('>HH', struct.pack('>f', round(-y / unit) * unit))[0] | 0x8000:04X}")
+    print(f"static const uint16_t {name}_tail[SHARE_TAIL] = {{")
+    print("    " + ",\n    ".join(", ".join(words[k : k + 16]) for k in range(0, count, 16)) + "};")
+
+
+def gelu_share(t):
+    return 1 / (1 + math.exp(-2 * 0.79788456080286535588 * (t + 0.044715 * t**3)))
+
+
+table("gelu", lambda t: gelu_share(-t))
+tail("gelu", 0x4080, 192, lambda x: x * gelu_share(x))

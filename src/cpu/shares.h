@@ -2,8 +2,8 @@
  *
  * It is x s(x), where the shares s of x and of -x make one: max(x, 0) - Z(|x|) with Z(t) = t s(-t), which is between 0
  * and 0.2. Z is a parabola on each eighth of [0, 4), of numbers in f16, looked up in registers. Results are within 0.62
- * units of bf16's last place: 0.5 is what rounding takes. Other arguments, NaN too, go the lanes' way: which way an element goes
- * depends on itself alone. */
+ * units of bf16's last place: 0.5 is what rounding takes. From 4 on the function is x, below 2^-14 it is x / 2, and below -4 it
+ * has so few values that they are in a table. Which way an element goes depends on itself alone. */
 #ifndef WK_CPU_SHARES_H
 #define WK_CPU_SHARES_H
 
@@ -19,6 +19,8 @@
  * so that no result is too small for f16. Made by tests/shares.py. */
 enum { SHARE_ABOUT, SHARE_C0, SHARE_C1, SHARE_C2, SHARE_ROWS };
 typedef uint16_t share_table[SHARE_ROWS][32];
+/* The function at the bf16 from -4 down; it is -0 behind them. */
+enum { SHARE_TAIL = 192 };
 
 /* clang-format off */
 static const share_table gelu_table = {
@@ -31,6 +33,19 @@ static const share_table gelu_table = {
     {0x2E5E, 0x2E2A, 0x2DC8, 0x2D3E, 0x2C95, 0x2BB0, 0x2A24, 0x289C, 0x2656, 0x2380, 0x1E2B, 0x93D5, 0x9E69, 0xA11B, 0xA245, 0xA2D1,
      0xA2DE, 0xA28C, 0xA1FA, 0xA142, 0xA07A, 0x9F64, 0x9DEF, 0x9CA2, 0x9B0A, 0x9935, 0x9780, 0x9541, 0x932A, 0x90C0, 0x8E1E, 0x8BA8},
 };
+static const uint16_t gelu_tail[SHARE_TAIL] = {
+    0xB893, 0xB87E, 0xB85A, 0xB83B, 0xB820, 0xB809, 0xB7E9, 0xB7C7, 0xB7A9, 0xB78F, 0xB773, 0xB74D, 0xB72D, 0xB712, 0xB6F5, 0xB6CE,
+    0xB6AC, 0xB690, 0xB670, 0xB648, 0xB626, 0xB60A, 0xB5E4, 0xB5BD, 0xB59B, 0xB580, 0xB552, 0xB52C, 0xB50D, 0xB4E5, 0xB4BB, 0xB498,
+    0xB476, 0xB447, 0xB421, 0xB401, 0xB3D0, 0xB3A7, 0xB386, 0xB355, 0xB32A, 0xB307, 0xB2D6, 0xB2AA, 0xB286, 0xB253, 0xB226, 0xB202,
+    0xB1CC, 0xB19F, 0xB178, 0xB140, 0xB115, 0xB0E7, 0xB0B2, 0xB089, 0xB052, 0xB021, 0xAFF6, 0xAFBB, 0xAF8E, 0xAF58, 0xAF23, 0xAEF7,
+    0xAEBA, 0xAE8B, 0xAE51, 0xAE1C, 0xADE8, 0xADAD, 0xAD80, 0xAD3D, 0xAD0B, 0xACCD, 0xAC96, 0xAC5C, 0xAC20, 0xABE9, 0xABA9, 0xAB75,
+    0xAB31, 0xAAFE, 0xAAB7, 0xAA83, 0xAA3A, 0xAA05, 0xA9BC, 0xA985, 0xA93C, 0xA904, 0xA8BA, 0xA882, 0xA835, 0xA7FC, 0xA7AF, 0xA772,
+    0xA727, 0xA6E5, 0xA69D, 0xA657, 0xA612, 0xA5C7, 0xA587, 0xA536, 0xA4F5, 0xA4A5, 0xA45C, 0xA413, 0xA3C3, 0xA382, 0xA32B, 0xA2E2,
+    0xA294, 0xA242, 0xA1FD, 0xA1A5, 0xA156, 0xA10A, 0xA0B2, 0xA065, 0xA012, 0x9FBB, 0x9F6E, 0x9F17, 0x9EBE, 0x9E70, 0x9E17, 0x9DBC,
+    0x9D6B, 0x9CB5, 0x9C09, 0x9B4E, 0x9A98, 0x99DD, 0x991F, 0x9861, 0x979D, 0x96D9, 0x9613, 0x9545, 0x9482, 0x93A9, 0x92D8, 0x9208,
+    0x9129, 0x904F, 0x8F7A, 0x8E94, 0x8DAE, 0x8CC8, 0x8BE2, 0x8AFD, 0x8A0B, 0x8916, 0x881F, 0x8727, 0x862C, 0x852E, 0x842D, 0x832A,
+    0x8224, 0x811B, 0x8048, 0x8011, 0x8004, 0x8001, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000,
+    0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000, 0x8000};
 /* clang-format on */
 
 /* A row of a table, an element for each place: the five lowest bits of where. */
@@ -60,16 +75,48 @@ WK_SHARES static inline wk_words share_words(wk_words x, const share_table table
     return _mm512_add_epi16(y, _mm512_set1_epi16(0x3700));
 }
 
-/* A wk_lanes_fn from a table and a function of words for the rest, which is seldom called. */
-#define WK_SHARES_UNARY(name, table, otherwise) \
-    static __attribute__((noinline)) wk_words name##_others(wk_words x) { return otherwise(x, x); } \
+/* Of 64 places of a table from k on those that `at` has, where mask says so. */
+static inline wk_words share_places(wk_words y, __mmask32 mask, wk_words at, const uint16_t *tail, int k)
+{
+    __mmask32 here = _mm512_mask_cmplt_epu16_mask(mask, at, _mm512_set1_epi16((short)(k + 64)));
+    return _mm512_mask_mov_epi16(
+        y, here,
+        _mm512_permutex2var_epi16(_mm512_loadu_si512(tail + k), at, _mm512_loadu_si512(tail + k + 32)));
+}
+
+/* The same at the others. -infinity has no result. */
+static inline wk_words share_ends(wk_words x, const uint16_t *tail)
+{
+    enum { SIGN_OF_SECOND = 0xF8 }; /* a | (b & c), bit by bit */
+    const __m512i sign = _mm512_set1_epi16((short)0x8000), four = _mm512_set1_epi16(0x4080),
+                  infinity = _mm512_set1_epi16(0x7F80), smallest = _mm512_set1_epi16(0x0100);
+    __m512i size = _mm512_andnot_si512(sign, x), at = _mm512_sub_epi16(size, four);
+    __mmask32 negative = _mm512_mask_cmple_epu16_mask(_mm512_movepi16_mask(x), size, infinity);
+    __m512i y = _mm512_mask_mov_epi16(x, negative, sign);
+    if (_mm512_mask_cmpge_epu16_mask(negative, size, _mm512_set1_epi16(0x4080 + 64))) {
+        for (int k = SHARE_TAIL - 64; k > 0; k -= 64) /* six bits of `at` count: the right place comes last */
+            y = share_places(y, negative, at, tail, k);
+        __mmask32 lowest = _mm512_mask_cmpeq_epi16_mask(negative, size, infinity);
+        y = _mm512_mask_mov_epi16(y, lowest, _mm512_set1_epi16(0x7FC0));
+    }
+    y = share_places(y, negative, at, tail, 0);
+    /* Half of what is tiny: subnormal numbers have no exponent to lower. */
+    __m512i half = _mm512_avg_epu16(size, _mm512_setzero_si512());
+    half =
+        _mm512_mask_sub_epi16(half, _mm512_cmpge_epu16_mask(size, smallest), size, _mm512_set1_epi16(0x80));
+    half = _mm512_ternarylogic_epi32(half, x, sign, SIGN_OF_SECOND);
+    return _mm512_mask_mov_epi16(y, _mm512_cmplt_epu16_mask(size, four), half);
+}
+
+/* A wk_lanes_fn from tables. */
+#define WK_SHARES_UNARY(name, table, tail) \
     WK_SHARES static inline wk_words name##_words(wk_words x, wk_words unused) \
     { \
         __mmask32 others; \
         wk_words y = share_words(x, table, &others); \
         (void)unused; \
         if (__builtin_expect(others != 0, 0)) \
-            y = _mm512_mask_mov_epi16(y, others, name##_others(x)); \
+            y = _mm512_mask_mov_epi16(y, others, share_ends(x, tail)); \
         return y; \
     } \
     WK_SHARES WK_LANES_LOOP(name, uint16_t, 1, name##_words, 2)
