@@ -12,7 +12,6 @@
 /* Compilers that know the instructions. */
 #if defined(__AVX512F__) && defined(__AVX512BW__) && \
     (defined(__clang__) ? __clang_major__ >= 16 : __GNUC__ >= 12)
-#define WK_HAVE_SHARES 1
 #define WK_SHARES __attribute__((target("avx512fp16")))
 
 /* For each half of [0, 16) the point that its parabola is about, and the coefficients of -Z from the constant up, all times 4,
@@ -108,21 +107,20 @@ static inline wk_words share_ends(wk_words x, const uint16_t *tail)
     return _mm512_mask_mov_epi16(y, _mm512_cmplt_epu16_mask(size, four), half);
 }
 
-/* A wk_lanes_fn from tables. */
-#define WK_SHARES_UNARY(name, table, tail) \
-    WK_SHARES static inline wk_words name##_words(wk_words x, wk_words unused) \
-    { \
-        __mmask32 others; \
-        wk_words y = share_words(x, table, &others); \
-        (void)unused; \
-        if (__builtin_expect(others != 0, 0)) \
-            y = _mm512_mask_mov_epi16(y, others, share_ends(x, tail)); \
-        return y; \
-    } \
-    WK_SHARES WK_LANES_LOOP(name, uint16_t, 1, name##_words, 2)
+/* A wk_lanes_fn. */
+WK_SHARES static inline wk_words gelu_shares_words(wk_words x, wk_words unused)
+{
+    __mmask32 others;
+    wk_words y = share_words(x, gelu_table, &others);
+    (void)unused;
+    if (__builtin_expect(others != 0, 0))
+        y = _mm512_mask_mov_epi16(y, others, share_ends(x, gelu_tail));
+    return y;
+}
+WK_SHARES WK_LANES_LOOP(gelu_shares, uint16_t, 1, gelu_shares_words, 2)
 
 #else
-#define WK_HAVE_SHARES 0
+#define gelu_shares NULL
 #endif
 
 #endif

@@ -20,11 +20,6 @@ WK_LANES_UNARY(exp_bf16, wk_lanes_exp, wk_words_near, 1)
 WK_LANES_UNARY(gelu_bf16, wk_lanes_gelu, wk_words_near, 2)
 WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of, 1)
 WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near, 1)
-#if WK_HAVE_SHARES
-WK_SHARES_UNARY(gelu_shares, gelu_table, gelu_tail)
-#else
-#define gelu_shares NULL
-#endif
 WK_LANES_UNARY_F32(exp_lanes, wk_lanes_exp_f32, 1)
 WK_LANES_UNARY_F32(gelu_lanes, wk_lanes_gelu_f32, 2)
 WK_LANES_UNARY_F32(silu_lanes, wk_lanes_silu_f32, 1)

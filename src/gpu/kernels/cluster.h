@@ -246,18 +246,23 @@ template <class T, int THREADS> DEVICE sum_exp<f32> passing_sum_exp(const T *lin
     return {top, sum};
 }
 
+/* The waves' sums, in `room` for all threads of the block. */
+DEVICE void put_wave_sum(const sum_exp<f32> &mine, f32 (*room)[2])
+{
+    if (lane_id() == 0) {
+        room[wave_id()][0] = mine.top;
+        room[wave_id()][1] = mine.sum;
+    }
+    barrier();
+}
+
 /* Of all threads of the block. */
 template <int THREADS> DEVICE sum_exp<f32> block_sum_exp(const sum_exp<f32> &mine)
 {
     const int waves = THREADS / WAVE;
     SHARED f32 room[waves][2];
     f32 top = wave_reduce<op_max_number>(mine.top);
-    f32 sum = wave_reduce<op_sum>(mine.sum * m_exp_fast(mine.top - top));
-    if (lane_id() == 0) {
-        room[wave_id()][0] = top;
-        room[wave_id()][1] = sum;
-    }
-    barrier();
+    put_wave_sum({top, wave_reduce<op_sum>(mine.sum * m_exp_fast(mine.top - top))}, room);
     sum_exp<f32> total = merge_sums<waves>(room);
     barrier();
     return total;
@@ -271,11 +276,7 @@ DEVICE sum_exp<f32> kept_sum_exp(kept_line<T, KEEP, THREADS, BLOCKS> &line, bool
     const int waves = THREADS / WAVE;
     SHARED f32 room[waves][2];
     sum_exp<f32> total = kept_sum_exp_wave(line, shifted); /* of the wave: one barrier is enough for both */
-    if (lane_id() == 0) {
-        room[wave_id()][0] = total.top;
-        room[wave_id()][1] = total.sum;
-    }
-    barrier();
+    put_wave_sum(total, room);
     total = merge_sums<waves>(room);
     if constexpr (BLOCKS > 1) {
         f32 mine[2] = {total.top, total.sum};

@@ -259,12 +259,10 @@ template <class T, int VEC, int PACKS, int LANES, int MODE> DEVICE void norm_row
         } else {
             r.fetch(x);
         }
-        if constexpr (MODE == 0 && PER == 1 && VEC * sizeof(T) == 16)
+        if constexpr (MODE == 2 ? VEC == 8 : MODE == 0 && PER == 1 && VEC * sizeof(T) == 16) /* of a sum if 16-bit */
             ask_for_rows<T>(a, a.x, a.x_step, base, thread_id(), PER);
-        if constexpr (MODE == 2 && VEC == 8) { /* 16-bit elements */
-            ask_for_rows<T>(a, a.x, a.x_step, base, thread_id(), PER);
+        if constexpr (MODE == 2 && VEC == 8)
             ask_for_rows<T>(a, a.z, a.dy_step, base, thread_id() - PER, PER);
-        }
         const bool EARLY = MODE == 0 && sizeof(T) == 4 && VEC > 1 && PACKS <= 4; /* weights come while sums are made */
         pack<T, VEC> early[EARLY ? PACKS : 1];
         UNROLL

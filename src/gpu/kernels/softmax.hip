@@ -130,11 +130,7 @@ template <class T, int KEEP, int THREADS, int LOGS, int BLOCKS> DEVICE void soft
     x.pick_all(0);
     sum_exp<f32> part = kept_sum_exp_wave(x, a.mode != FAST);
     cluster_wait();
-    if (lane_id() == 0) {
-        room[wave_id()][0] = part.top;
-        room[wave_id()][1] = part.sum;
-    }
-    barrier();
+    put_wave_sum(part, room);
     if (wave_id() == 0) {
         part = merge_sums<WAVES>(room);
         f32 mine[2] = {part.top, part.sum};
