@@ -45,6 +45,8 @@ static inline void amx_end(void) { __asm__ volatile("tilerelease"); }
 
 #else
 
+#include <float.h>
+
 typedef union {
     float f32[AMX_ROWS][AMX_ROW_BYTES / 4];
     uint16_t bf16[AMX_ROWS][AMX_ROW_BYTES / 2];
@@ -67,13 +69,19 @@ static inline void amx_store(int t, void *p, int64_t stride)
         memcpy((char *)p + i * stride, amx_tiles[t].f32[i], AMX_ROW_BYTES);
 }
 
+/* As the registers do, which take what is subnormal for zero, and make it zero. */
+static inline float amx_flush(float x) { return x > -FLT_MIN && x < FLT_MIN ? 0 : x; }
+static inline float amx_value(uint16_t bits) { return amx_flush(wk_bf16_to_f32(bits)); }
+
 static inline void amx_muladd(int c, int a, int b)
 {
     for (int i = 0; i < AMX_ROWS; i++)
         for (int p = 0; p < AMX_ROWS; p++)
-            for (int j = 0; j < 2 * AMX_ROWS; j++)
-                amx_tiles[c].f32[i][j / 2] += wk_bf16_to_f32(amx_tiles[a].bf16[i][2 * p + j % 2]) *
-                                              wk_bf16_to_f32(amx_tiles[b].bf16[p][j]);
+            for (int j = 0; j < 2 * AMX_ROWS; j++) {
+                float *sum = &amx_tiles[c].f32[i][j / 2];
+                *sum = amx_flush(*sum + amx_flush(amx_value(amx_tiles[a].bf16[i][2 * p + j % 2]) *
+                                                  amx_value(amx_tiles[b].bf16[p][j])));
+            }
 }
 
 #define AMX_ZERO(t) memset(&amx_tiles[t], 0, sizeof amx_tiles[t])

@@ -1,76 +1,114 @@
-/* gemm_amx.c: the tile kernel for bf16 by the processor's tile registers. A tile of C is 2 by 2 of them, 32 rows by 32
- * columns. Both operands are filled up with zeros along k, and their rows to whole registers; B is packed as for the
- * kernel of pairs, A in blocks of 16 pairs, row by row, if it is packed. */
+/* gemm_amx.c: the tile kernels by the processor's tile registers, which multiply bf16. A tile of C is a square of 2 by
+ * 2 of them, 32 rows by 32 columns. Operands are filled up with zeros along k, and their rows to whole registers; B is
+ * packed as for the kernel of pairs, A in blocks of 16 pairs, row by row, if it is packed.
+ *
+ * Numbers of other types are cut into pieces of bf16 (gemm_cut.c): x = x0 + x1 + x2, where x1 is at most 2^-8 and x2
+ * 2^-17 of x, so that a product is a sum of products of pieces. Those left out are at most 2^-24 of it, which is half of
+ * its last place. */
 #include "gemm_int.h"
-#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+#if GEMM_TILES
 #include "amx.h"
 
 enum { PAIRS = AMX_ROW_BYTES / 4, COLUMNS = AMX_ROW_BYTES / 4, SIDE = 2 * AMX_ROWS };
 
-/* The products with 16 pairs of B. */
-static inline __attribute__((always_inline)) void step(const uint32_t *b, int64_t pitch, bool down,
-                                                       bool right)
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
+/* Which of the four there are: down, those of the lower rows; right, those of the columns at the right. Constants
+ * wherever they go. */
+typedef struct {
+    bool down, right;
+} square;
+
+ALWAYS_INLINE void load_a(square sq, const uint32_t *a, int64_t pitch)
+{
+    AMX_LOAD(4, a, pitch);
+    if (sq.down)
+        AMX_LOAD(5, (const char *)a + AMX_ROWS * pitch, pitch);
+}
+
+ALWAYS_INLINE void load_b(square sq, const uint32_t *b, int64_t pitch)
 {
     AMX_LOAD(6, b, pitch);
-    AMX_MULADD(0, 4, 6);
-    if (right) {
+    if (sq.right)
         AMX_LOAD(7, b + COLUMNS, pitch);
+}
+
+ALWAYS_INLINE void multiply(square sq)
+{
+    AMX_MULADD(0, 4, 6);
+    if (sq.right)
         AMX_MULADD(1, 4, 7);
-    }
-    if (down)
+    if (sq.down)
         AMX_MULADD(2, 5, 6);
-    if (down && right)
+    if (sq.down && sq.right)
         AMX_MULADD(3, 5, 7);
 }
 
-/* Which of the four there are: down, those of the lower rows; right, those of the columns at the right. */
-static inline __attribute__((always_inline)) void multiply(const gemm_tile *t, float *c, int64_t pitch,
-                                                           bool add, bool down, bool right)
+ALWAYS_INLINE void zero_sums(void)
 {
-    float *below = c + AMX_ROWS * pitch / (int64_t)sizeof(float);
     AMX_ZERO(0);
     AMX_ZERO(1);
     AMX_ZERO(2);
     AMX_ZERO(3);
-    if (add) {
-        AMX_LOAD(0, c, pitch);
-        if (right)
-            AMX_LOAD(1, c + COLUMNS, pitch);
-        if (down)
-            AMX_LOAD(2, below, pitch);
-        if (down && right)
-            AMX_LOAD(3, below + COLUMNS, pitch);
-    }
-    const uint32_t *a = t->a, *b = t->b, *more = t->more;
-    int64_t a_pitch = t->a_rs * (int64_t)sizeof *a, b_pitch = t->b_ks * (int64_t)sizeof *b;
-    for (int64_t p = 0; p < t->k; p += PAIRS, a += PAIRS * t->a_ks) {
-        AMX_LOAD(4, a, a_pitch);
-        if (down)
-            AMX_LOAD(5, a + AMX_ROWS * t->a_rs, a_pitch);
-        step(b + p * t->b_ks, b_pitch, down, right);
-        if (more)
-            step(more + p * t->b_ks, b_pitch, down, right);
-    }
+}
+
+ALWAYS_INLINE void load_sums(square sq, const float *c, int64_t pitch)
+{
+    const float *below = c + AMX_ROWS * pitch / (int64_t)sizeof(float);
+    AMX_LOAD(0, c, pitch);
+    if (sq.right)
+        AMX_LOAD(1, c + COLUMNS, pitch);
+    if (sq.down)
+        AMX_LOAD(2, below, pitch);
+    if (sq.down && sq.right)
+        AMX_LOAD(3, below + COLUMNS, pitch);
+}
+
+ALWAYS_INLINE void store_sums(square sq, float *c, int64_t pitch)
+{
+    float *below = c + AMX_ROWS * pitch / (int64_t)sizeof(float);
     AMX_STORE(0, c, pitch);
-    if (right)
+    if (sq.right)
         AMX_STORE(1, c + COLUMNS, pitch);
-    if (down)
+    if (sq.down)
         AMX_STORE(2, below, pitch);
-    if (down && right)
+    if (sq.down && sq.right)
         AMX_STORE(3, below + COLUMNS, pitch);
 }
 
-static void multiply_any(const gemm_tile *t, float *c, int64_t pitch, bool add)
+/* Calls work(..., square) for the registers that t fills. */
+#define FOR_SQUARE(t, work, ...) \
+    do { \
+        bool down = (t)->rows > AMX_ROWS, right = (t)->cols > COLUMNS; \
+        if (down && right) \
+            work(__VA_ARGS__, (square){true, true}); \
+        else if (down) \
+            work(__VA_ARGS__, (square){true, false}); \
+        else if (right) \
+            work(__VA_ARGS__, (square){false, true}); \
+        else \
+            work(__VA_ARGS__, (square){false, false}); \
+    } while (0)
+
+/* ---- bf16 ---- */
+
+ALWAYS_INLINE void sum_bf16(const gemm_tile *t, float *c, int64_t pitch, bool add, square sq)
 {
-    bool down = t->rows > AMX_ROWS, right = t->cols > COLUMNS;
-    if (down && right)
-        multiply(t, c, pitch, add, true, true);
-    else if (down)
-        multiply(t, c, pitch, add, true, false);
-    else if (right)
-        multiply(t, c, pitch, add, false, true);
-    else
-        multiply(t, c, pitch, add, false, false);
+    zero_sums();
+    if (add)
+        load_sums(sq, c, pitch);
+    const uint32_t *a = t->a, *b = t->b, *more = t->more;
+    int64_t a_pitch = t->a_rs * (int64_t)sizeof *a, b_pitch = t->b_ks * (int64_t)sizeof *b;
+    for (int64_t p = 0; p < t->k; p += PAIRS, a += PAIRS * t->a_ks) {
+        load_a(sq, a, a_pitch);
+        load_b(sq, b + p * t->b_ks, b_pitch);
+        multiply(sq);
+        if (more) {
+            load_b(sq, more + p * t->b_ks, b_pitch);
+            multiply(sq);
+        }
+    }
+    store_sums(sq, c, pitch);
 }
 
 /* A tile that ends within a register is worked out beside C. */
@@ -78,14 +116,80 @@ static void run_tile(const gemm_tile *t)
 {
     float beside[SIDE * SIDE], *c = t->c;
     if (t->rows % AMX_ROWS == 0 && t->cols % COLUMNS == 0) {
-        multiply_any(t, c, t->ldc * (int64_t)sizeof *c, t->add);
+        FOR_SQUARE(t, sum_bf16, t, c, t->ldc * (int64_t)sizeof *c, t->add);
         return;
     }
-    multiply_any(t, beside, SIDE * sizeof *beside, false);
+    FOR_SQUARE(t, sum_bf16, t, beside, SIDE * sizeof *beside, false);
     for (int i = 0; i < t->rows; i++)
         for (int j = 0; j < t->cols; j++)
             c[i * t->ldc + j] = beside[i * SIDE + j] + (t->add ? c[i * t->ldc + j] : 0.0f);
 }
+
+/* ---- Pieces ---- */
+
+/* The small products first, all of them, and then the large ones: sums stay small while most is added. Panels are as wide
+ * as the square. */
+ALWAYS_INLINE void sum_pieces(const gemm_tile *t, int pieces, float *sums)
+{
+    const square sq = {true, true};
+    const int64_t piece = SIDE * PAIRS, pitch = SIDE * sizeof(uint32_t); /* of B; A's is AMX_ROW_BYTES */
+    const uint32_t *a = t->a, *b = t->b;
+    zero_sums();
+    for (int64_t p = 0; p < t->k; p += PAIRS, a += pieces * piece, b += pieces * piece) {
+        load_a(sq, a, AMX_ROW_BYTES);
+        if (pieces == 3) {
+            load_b(sq, b + 2 * piece, pitch);
+            multiply(sq);
+        }
+        load_b(sq, b + piece, pitch);
+        multiply(sq);
+        load_a(sq, a + piece, AMX_ROW_BYTES);
+        multiply(sq);
+        load_b(sq, b, pitch);
+        multiply(sq);
+        if (pieces == 3) {
+            load_a(sq, a + 2 * piece, AMX_ROW_BYTES);
+            multiply(sq);
+        }
+    }
+    a = t->a, b = t->b;
+    for (int64_t p = 0; p < t->k; p += PAIRS, a += pieces * piece, b += pieces * piece) {
+        load_a(sq, a, AMX_ROW_BYTES);
+        load_b(sq, b, pitch);
+        multiply(sq);
+    }
+    store_sums(sq, sums, SIDE * sizeof *sums);
+}
+
+typedef float floats __attribute__((vector_size(AMX_ROW_BYTES)));
+
+/* n columns of a row of sums, scaled back, into C. */
+ALWAYS_INLINE void put_row(float *c, const float *sums, int n, bool add)
+{
+    const float back = 1 / (GEMM_CUT_SCALE * GEMM_CUT_SCALE);
+    floats v, before = {0};
+    int j = 0;
+    for (; j + COLUMNS <= n; j += COLUMNS) {
+        memcpy(&v, sums + j, sizeof v);
+        if (add)
+            memcpy(&before, c + j, sizeof before);
+        v = v * back + before;
+        memcpy(c + j, &v, sizeof v);
+    }
+    for (; j < n; j++)
+        c[j] = sums[j] * back + (add ? c[j] : 0.0f);
+}
+
+ALWAYS_INLINE void run_pieces(const gemm_tile *t, int pieces)
+{
+    _Alignas(64) float sums[SIDE * SIDE];
+    sum_pieces(t, pieces, sums);
+    for (int i = 0; i < t->rows; i++)
+        put_row((float *)t->c + i * t->ldc, sums + i * SIDE, t->cols, t->add);
+}
+
+static void run_two(const gemm_tile *t) { run_pieces(t, 2); }
+static void run_three(const gemm_tile *t) { run_pieces(t, 3); }
 
 /* ---- Packing A ---- */
 
@@ -115,16 +219,18 @@ void WK_ISA(gemm_pack_amx)(void *dst, int64_t width, const void *src, int64_t sx
                 memset(out, 0, PAIRS * sizeof *out);
 }
 
-const gemm_kernel WK_ISA(gemm_kernel_amx) = {.tile = run_tile,
-                                             .bytes = sizeof(float),
-                                             .lanes = COLUMNS,
-                                             .rows = SIDE,
-                                             .vectors = 2,
-                                             .pair = 2,
-                                             .blocks = 2,
-                                             .step = PAIRS,
-                                             .dtype = WK_DTYPE_COUNT,
-                                             .pack_a = WK_ISA(gemm_pack_amx),
-                                             .begin = amx_begin,
-                                             .end = amx_end};
+/* What the kernels here have in common. */
+#define KERNEL(elements, run, ...) \
+    { \
+        .tile = run, .bytes = (elements) * sizeof(uint32_t), .rows = SIDE, .pair = 2, .blocks = 2, \
+        .step = PAIRS, .dtype = WK_DTYPE_COUNT, .begin = amx_begin, .end = amx_end, __VA_ARGS__ \
+    }
+#define PIECES(n, name) \
+    KERNEL(n, run_##name, .lanes = SIDE, .vectors = 1, .pieces = n, .cut_a = WK_ISA(gemm_cut_a_##name), \
+           .cut_b = WK_ISA(gemm_cut_b_##name))
+
+const gemm_kernel WK_ISA(gemm_kernel_amx) = KERNEL(1, run_tile, .lanes = COLUMNS, .vectors = 2,
+                                                   .pack_a = WK_ISA(gemm_pack_amx));
+const gemm_kernel WK_ISA(gemm_kernel_two) = PIECES(2, two);
+const gemm_kernel WK_ISA(gemm_kernel_three) = PIECES(3, three);
 #endif

@@ -3,7 +3,8 @@
  *   gemm.c        the entry points, memory, and the choice between the two ways
  *   gemm_block.c  the usual way: blocks for the caches, packing, tasks
  *   gemm_kernel.c the innermost loops: a tile of C in registers
- *   gemm_amx.c    the same for bf16, where the processor has registers for whole tiles
+ *   gemm_amx.c    the same where the processor has registers for whole tiles of bf16
+ *   gemm_cut.c    other types for those registers: numbers as sums of bf16
  *   gemm_finish.c from sums to C: biases, activation, rounding
  *   gemm_pack.c   copies panels of A and B into the order in which the kernel reads them
  *   gemm_panel.c  products with a part of B that the caller had packed
@@ -52,12 +53,17 @@ typedef void (*gemm_packer)(void *dst, int64_t width, const void *src, int64_t s
 
 typedef struct {
     void (*tile)(const gemm_tile *t);
-    size_t bytes;       /* of a packed element; those of the result are as large */
-    int lanes;          /* elements in a vector */
-    int rows, vectors;  /* of a tile */
-    int pair;           /* values along k in a packed element: 2 when they are pairs of bf16, else 1 */
-    int blocks;         /* how many times the usual size blocks have: a fast kernel waits for memory else */
-    int step;           /* packed elements along k that are read at once: panels are filled up with zeros */
+    size_t bytes;      /* of a packed element */
+    int lanes;         /* elements in a vector */
+    int rows, vectors; /* of a tile */
+    int pair;          /* values along k in a packed element: 2 when they are pairs of bf16, else 1 */
+    int blocks;        /* how many times the usual size blocks have: a fast kernel waits for memory else */
+    int step;          /* packed elements along k that are read at once: panels are filled up with zeros */
+    int pieces;        /* into which values of both operands are cut; 0: they are not */
+    /* NULL, or cut GEMM_CUT_STEP values along k: rows of them, or for B as many rows of width each, two rows in pairs.
+     * True if one is odd: none of its pieces is any good then. */
+    bool (*cut_a)(void *dst, const float *src, int64_t rows),
+        (*cut_b)(void *dst, const float *src, int64_t width);
     wk_dtype dtype;     /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
     gemm_packer pack_a; /* NULL: A is packed as B is */
     void (*begin)(void), (*end)(void); /* NULL, or around the tiles that a thread works out */
@@ -67,6 +73,14 @@ static inline int64_t gemm_panel_columns(const gemm_kernel *kernel)
 {
     return (int64_t)kernel->vectors * kernel->lanes;
 }
+
+#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+#define GEMM_TILES 1 /* this level has kernels for tile registers */
+#else
+#define GEMM_TILES 0
+#endif
+
+static inline int gemm_pieces(const gemm_kernel *kernel) { return GEMM_TILES ? kernel->pieces : 0; }
 
 /* Whether the processor multiplies pairs of bf16, which is no part of any level. */
 static inline bool gemm_has_bf16_pairs(void)
@@ -78,12 +92,15 @@ static inline bool gemm_has_bf16_pairs(void)
 #endif
 }
 
-#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+#if GEMM_TILES
 extern const gemm_kernel WK_ISA(gemm_kernel_amx);
+extern const gemm_kernel WK_ISA(gemm_kernel_two), WK_ISA(gemm_kernel_three); /* of so many pieces */
 #endif
 
 /* The kernel for this product; never NULL. */
 const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g);
+/* The one for odd numbers, which those that cut them cannot take. */
+extern const gemm_kernel WK_ISA(gemm_kernel_f32);
 
 /* Finishes rows [i0, i0 + mn) and columns [j0, j0 + jn) of C, whose sums are in v, in the compute type: adds C
  * (if it is not in already) and biases, applies act, rounds and stores. v may be C itself. */
@@ -103,6 +120,20 @@ gemm_packer WK_ISA(gemm_pick_packer)(wk_dtype dtype, int pair);
 /* Two rows of bf16, elements sx apart, become xn pairs. second is NULL behind the last row. */
 void WK_ISA(gemm_pair_rows)(uint32_t *restrict dst, const uint16_t *first, const uint16_t *second, int64_t sx,
                             int64_t xn);
+
+/* ---- Pieces ---- */
+
+#define GEMM_CUT_SCALE 0x1p24f
+enum {
+    GEMM_CUT_STEP = 32,      /* values along k that are cut at a time: one step of the kernel */
+    GEMM_CUT_DEPTH = 1 << 17 /* the most along k */
+};
+
+/* See gemm_kernel. */
+bool WK_ISA(gemm_cut_a_two)(void *dst, const float *src, int64_t rows);
+bool WK_ISA(gemm_cut_a_three)(void *dst, const float *src, int64_t rows);
+bool WK_ISA(gemm_cut_b_two)(void *dst, const float *src, int64_t width);
+bool WK_ISA(gemm_cut_b_three)(void *dst, const float *src, int64_t width);
 
 /* ---- Scratch for tasks ----
  * A task takes a slot for its scratch; there is one for each thread that can be in the region. */

@@ -23,7 +23,7 @@
         .rows = GEMM_MR, .vectors = GEMM_NV, .pair = values, .blocks = 1, .step = 1, .dtype = direct \
     }
 
-static const gemm_kernel kernel_f32 = KERNEL(f32, 1, WK_F32);
+const gemm_kernel WK_ISA(gemm_kernel_f32) = KERNEL(f32, 1, WK_F32);
 static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64);
 
 #ifdef __AVX512F__
@@ -41,20 +41,43 @@ static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64);
 static const gemm_kernel kernel_bf16 = KERNEL(bf16, 2, WK_DTYPE_COUNT);
 #endif
 
-#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
+#if GEMM_TILES
 static bool takes_pairs(const wk_gemm_args *g)
 {
     return g->a.dtype == WK_BF16 && (!g->pack_b || g->pack_b_pairs);
 }
 
-/* Products that would leave most of a tile empty are none for AMX. */
-static bool takes_tiles(const wk_gemm_args *g)
+static bool has_tiles(void)
 {
-#ifndef WK_SOFT_TILES
-    if (!wk_host_has_amx())
-        return false;
+#ifdef WK_SOFT_TILES
+    return true;
+#else
+    return wk_host_has_amx();
 #endif
-    return g->m >= 12 && g->n >= 12 && g->k >= 16;
+}
+
+/* Products that would leave most of a tile empty are none for AMX. */
+static bool takes_tiles(const wk_gemm_args *g) { return g->m >= 12 && g->n >= 12 && g->k >= 16; }
+
+/* The kernel of as many pieces as it takes, of which a f16 has two (but what a caller packs may be any f32); NULL where
+ * cutting takes longer than it saves. */
+static const gemm_kernel *pieces_kernel(const wk_gemm_args *g)
+{
+    bool two = g->a.dtype == WK_F16 && !g->pack_b;
+    int64_t side = two ? 96 : 128, least = two ? 1 << 20 : 1 << 23;
+    if (g->m < side || g->n < side || g->k < 64 || g->m * g->n * g->k < least || g->k > GEMM_CUT_DEPTH)
+        return NULL;
+    return two ? &WK_ISA(gemm_kernel_two) : &WK_ISA(gemm_kernel_three);
+}
+
+/* NULL: none of those. */
+static const gemm_kernel *tile_kernel(const wk_gemm_args *g)
+{
+    if (!has_tiles())
+        return NULL;
+    if (takes_pairs(g))
+        return takes_tiles(g) ? &WK_ISA(gemm_kernel_amx) : NULL;
+    return pieces_kernel(g);
 }
 #endif
 
@@ -62,13 +85,14 @@ const gemm_kernel *WK_ISA(gemm_pick_kernel)(const wk_gemm_args *g)
 {
     if (g->c.dtype == WK_F64)
         return &kernel_f64;
-#if defined(__AVX512F__) || defined(WK_SOFT_TILES)
-    if (takes_pairs(g) && takes_tiles(g))
-        return &WK_ISA(gemm_kernel_amx);
+#if GEMM_TILES
+    const gemm_kernel *tiles = tile_kernel(g);
+    if (tiles)
+        return tiles;
 #endif
 #ifdef __AVX512F__
     if (takes_pairs(g) && gemm_has_bf16_pairs())
         return &kernel_bf16;
 #endif
-    return &kernel_f32;
+    return &WK_ISA(gemm_kernel_f32);
 }

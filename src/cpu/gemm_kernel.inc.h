@@ -74,14 +74,19 @@ FUNCTION static inline __attribute__((always_inline)) void NAME(tile)(const gemm
     }
 }
 
+/* Few rows of a whole panel, as recurrent layers have them, are worth a form of their own; few of a part of one are the
+ * corner of a matrix. */
 FUNCTION static void NAME(run_tile)(const gemm_tile *t)
 {
-    bool small = t->rows <= GEMM_MR / 2;
-    switch (gemm_blocks(t->cols, NAME(LANES))) {
-    case 1: small ? NAME(tile)(t, GEMM_MR / 2, 1) : NAME(tile)(t, GEMM_MR, 1); break;
-    case 2: small ? NAME(tile)(t, GEMM_MR / 2, 2) : NAME(tile)(t, GEMM_MR, 2); break;
-    default: small ? NAME(tile)(t, GEMM_MR / 2, GEMM_NV) : NAME(tile)(t, GEMM_MR, GEMM_NV); break;
-    }
+    int64_t vectors = gemm_blocks(t->cols, NAME(LANES));
+    if (vectors == 1)
+        NAME(tile)(t, GEMM_MR, 1);
+    else if (vectors < GEMM_NV)
+        NAME(tile)(t, GEMM_MR, GEMM_NV - 1);
+    else if (t->rows <= GEMM_MR / 2)
+        NAME(tile)(t, GEMM_MR / 2, GEMM_NV);
+    else
+        NAME(tile)(t, GEMM_MR, GEMM_NV);
 }
 
 #undef REAL
