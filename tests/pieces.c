@@ -7,7 +7,7 @@
 #include "gemm_int.h"
 #include "test.h"
 
-enum { SIDE_MOST = 520, DEPTH_MOST = 2600, ROOM = SIDE_MOST * DEPTH_MOST };
+enum { SIDE_MOST = 1800, DEPTH_MOST = 2600, ROOM = SIDE_MOST * DEPTH_MOST };
 
 /* Where numbers come from. */
 typedef enum { USUAL, WIDE, SUBNORMAL, TINY, KINDS } kind;
@@ -120,6 +120,8 @@ static void product(gemm_fn *gemm, const char *where, sample s)
     g.pack_ctx = &g.b;
     const gemm_kernel *expected =
         s.dtype == WK_F16 && !packs ? &gemm_kernel_two_soft : &gemm_kernel_three_soft;
+    if (s.m < 96)
+        expected = &gemm_kernel_f32_soft;
     CHECK(gemm_pick_kernel_soft(&g) == expected);
     int64_t wrong = gemm(&g) ? wrong_ones(&g, s.odd != 0) : -1;
     test_check(wrong == 0, __FILE__, __LINE__,
@@ -129,12 +131,12 @@ static void product(gemm_fn *gemm, const char *where, sample s)
                packs ? ", packed by the caller" : "", g.accumulate ? ", added to C" : "", (long long)wrong);
 }
 
-static void products(gemm_fn *gemm, const char *where)
+static void products(gemm_fn *gemm, const char *where, size_t step)
 {
     static const int64_t sizes[][3] = {{128, 512, 128}, {130, 517, 129}, {201, 331, 131},
                                        {161, 131, 401}, {290, 200, 150}, {129, 133, DEPTH_MOST - 1}};
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, 0x1p31f};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = step - 1; i < sizeof sizes / sizeof *sizes; i += step) {
         const int64_t *size = sizes[i];
         for (kind kind = USUAL; kind < (size[2] < 1000 ? KINDS : WIDE); kind++) /* all of it takes long */
             product(gemm, where, (sample){size[0], size[1], size[2], WK_F32, kind, 0, false});
@@ -144,6 +146,13 @@ static void products(gemm_fn *gemm, const char *where)
             product(gemm, where, (sample){size[0], size[1], size[2], WK_F32, USUAL, odd[i % 5], in_b});
         }
     }
+}
+
+/* B in more than one outer block: A is packed once for all, and odd in all, or again where it is deeper than a block. */
+static void wide(gemm_fn *gemm, const char *where, int64_t m, int64_t n)
+{
+    product(gemm, where, (sample){m, n, 1000, WK_F32, USUAL, INFINITY, false});
+    product(gemm, where, (sample){m, n, DEPTH_MOST - 1, WK_F32, USUAL, 0, false});
 }
 
 /* What is not worth cutting, or too deep for the scale. */
@@ -171,10 +180,13 @@ int main(void)
     if (!a || !b || !c || !before)
         return 1;
     others();
-    products(wk_gemm_soft, "in software");
+    products(wk_gemm_soft, "in software", 2); /* which is slow */
+    wide(wk_gemm_soft, "in software, not cut", 40, 1800);
 #if WK_LEVELS > 1
-    if (wk_host_has_amx())
-        products(wk_gemm_avx512, "in the processor");
+    if (wk_host_has_amx()) {
+        products(wk_gemm_avx512, "in the processor", 1);
+        wide(wk_gemm_avx512, "in the processor", 130, 1600);
+    }
 #endif
     free(a);
     free(b);

@@ -117,9 +117,10 @@ typedef struct {
     gemm_packer packer_a, packer_b;
     char *a, *b, *c; /* packed, and sums that are not in C */
     gemm_slots slots;
-    int64_t i0, mn, j0, jn; /* rows and columns of C */
-    int64_t q0, qn;         /* packed elements along k */
-    _Atomic bool odd;       /* among what was packed for all */
+    int64_t i0, mn, j0, jn;    /* rows and columns of C */
+    int64_t q0, qn;            /* packed elements along k */
+    bool keeps_a;              /* A is packed as it was for the block before this one */
+    _Atomic bool odd_a, odd_b; /* among what was packed for all */
 } block;
 
 static const char *at(const wk_mat *x, int64_t i, int64_t j)
@@ -208,28 +209,27 @@ static bool pack_a_panels(const block *s, int64_t first, int64_t last)
 
 static int64_t pack_tasks_a(const block *s)
 {
-    return s->plan->pack_a ? gemm_blocks(s->mn, PACK_PANELS_A * s->plan->kernel->rows) : 0;
+    return s->plan->pack_a && !s->keeps_a ? gemm_blocks(s->mn, PACK_PANELS_A * s->plan->kernel->rows) : 0;
 }
 
 static void pack_task(void *ctx, int64_t task)
 {
     block *s = ctx;
     int64_t tasks_a = pack_tasks_a(s), nr = gemm_panel_columns(s->plan->kernel), j = (task - tasks_a) * nr;
-    bool odd;
-    if (task < tasks_a)
-        odd = pack_a_panels(s, task * PACK_PANELS_A, (task + 1) * PACK_PANELS_A);
-    else
-        odd = pack_b_panel(s, s->q0, s->qn, s->j0 + j, gemm_min(nr, s->jn - j),
-                           s->b + j * padded(s->plan->kernel, s->qn) * (int64_t)s->plan->kernel->bytes);
-    if (odd)
-        atomic_store(&s->odd, true);
+    if (task < tasks_a) {
+        if (pack_a_panels(s, task * PACK_PANELS_A, (task + 1) * PACK_PANELS_A))
+            atomic_store(&s->odd_a, true);
+    } else if (pack_b_panel(s, s->q0, s->qn, s->j0 + j, gemm_min(nr, s->jn - j),
+                            s->b + j * padded(s->plan->kernel, s->qn) * (int64_t)s->plan->kernel->bytes)) {
+        atomic_store(&s->odd_b, true);
+    }
 }
 
 static void pack_block(block *s)
 {
     const gemm_plan *plan = s->plan;
     int64_t tasks = pack_tasks_a(s);
-    int64_t bytes = (plan->pack_a ? s->mn : 0) * s->qn * (int64_t)plan->kernel->bytes;
+    int64_t bytes = (tasks ? s->mn : 0) * s->qn * (int64_t)plan->kernel->bytes;
     if (plan->share_b) {
         tasks += gemm_blocks(s->jn, gemm_panel_columns(plan->kernel));
         bytes += s->jn * s->qn * (int64_t)plan->kernel->bytes;
@@ -345,7 +345,7 @@ static void tile_task(void *ctx, int64_t task)
         c = slot + plan->slot - (size_t)(plan->mt * plan->nt * bytes);
         ldc = plan->nt;
     }
-    bool odd = s->odd || sum_tile(s, i, i1, j, j1, c, ldc, add, slot);
+    bool odd = s->odd_a || s->odd_b || sum_tile(s, i, i1, j, j1, c, ldc, add, slot);
     if (last && odd && gemm_pieces(plan->kernel))
         sum_odd(s, i, i1, j, j1, c, ldc, slot);
     if (last)
@@ -371,7 +371,9 @@ void WK_ISA(gemm_block_run)(const gemm_plan *plan, const wk_gemm_args *g, char *
             s.mn = gemm_min(plan->mo, g->m - s.i0);
             s.jn = gemm_min(plan->no, g->n - s.j0);
             s.q0 = 0;
-            s.odd = false;
+            s.keeps_a = s.j0 > 0 && k <= plan->ko;
+            s.odd_a = s.keeps_a && s.odd_a;
+            s.odd_b = false;
             do { /* once even when k is 0: C gets its biases */
                 s.qn = gemm_min(plan->ko, k - s.q0);
                 pack_block(&s);
