@@ -7,7 +7,8 @@
 #include "gemm_int.h"
 #include "test.h"
 
-enum { SIDE_MOST = 1800, DEPTH_MOST = 2600, ROOM = SIDE_MOST * DEPTH_MOST };
+/* Elements of A, B and C at most. */
+enum { ROOM_A = 130 * 17501, ROOM_B = 800 * 17501, ROOM_C = 130 * 1600 };
 
 /* Where numbers come from. */
 typedef enum { USUAL, WIDE, SUBNORMAL, TINY, KINDS } kind;
@@ -134,7 +135,7 @@ static void product(gemm_fn *gemm, const char *where, sample s)
 static void products(gemm_fn *gemm, const char *where, size_t step)
 {
     static const int64_t sizes[][3] = {{128, 512, 128}, {130, 517, 129}, {201, 331, 131},
-                                       {161, 131, 401}, {290, 200, 150}, {129, 133, DEPTH_MOST - 1}};
+                                       {161, 131, 401}, {290, 200, 150}, {129, 133, 2599}};
     static const float odd[] = {INFINITY, -INFINITY, NAN, 3e38f, 0x1p31f};
     for (size_t i = step - 1; i < sizeof sizes / sizeof *sizes; i += step) {
         const int64_t *size = sizes[i];
@@ -149,10 +150,10 @@ static void products(gemm_fn *gemm, const char *where, size_t step)
 }
 
 /* B in more than one outer block: A is packed once for all, and odd in all, or again where it is deeper than a block. */
-static void wide(gemm_fn *gemm, const char *where, int64_t m, int64_t n)
+static void wide(gemm_fn *gemm, const char *where, int64_t m, const int64_t (*sizes)[2])
 {
-    product(gemm, where, (sample){m, n, 1000, WK_F32, USUAL, INFINITY, false});
-    product(gemm, where, (sample){m, n, DEPTH_MOST - 1, WK_F32, USUAL, 0, false});
+    product(gemm, where, (sample){m, sizes[0][0], sizes[0][1], WK_F32, USUAL, INFINITY, false});
+    product(gemm, where, (sample){m, sizes[1][0], sizes[1][1], WK_F32, USUAL, 0, false});
 }
 
 /* What is not worth cutting, or too deep for the scale. */
@@ -173,19 +174,19 @@ static void others(void)
 
 int main(void)
 {
-    a = malloc(ROOM * sizeof *a);
-    b = malloc(ROOM * sizeof *b);
-    c = malloc(ROOM * sizeof *c);
-    before = malloc(ROOM * sizeof *before);
+    a = malloc(ROOM_A * sizeof *a);
+    b = malloc(ROOM_B * sizeof *b);
+    c = malloc(ROOM_C * sizeof *c);
+    before = malloc(ROOM_C * sizeof *before);
     if (!a || !b || !c || !before)
         return 1;
     others();
     products(wk_gemm_soft, "in software", 2); /* which is slow */
-    wide(wk_gemm_soft, "in software, not cut", 40, 1800);
+    wide(wk_gemm_soft, "in software, not cut", 40, (const int64_t[][2]){{2300, 1000}, {1800, 2599}});
 #if WK_LEVELS > 1
     if (wk_host_has_amx()) {
         products(wk_gemm_avx512, "in the processor", 1);
-        wide(wk_gemm_avx512, "in the processor", 130, 1600);
+        wide(wk_gemm_avx512, "in the processor", 130, (const int64_t[][2]){{1600, 1000}, {800, 17501}});
     }
 #endif
     free(a);

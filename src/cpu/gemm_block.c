@@ -9,13 +9,14 @@
 #include "core/pool.h"
 
 enum {
-    TILE_ROWS = 96,        /* a multiple of any kernel's rows */
-    TILE_PANELS = 4,       /* of GEMM_NV vectors each */
-    KC = 256,              /* a panel of A is to stay in the first-level cache: 8 rows of KC floats, 8 KiB */
-    KO = 1024,             /* KC and KO count packed elements, KC those that are not cut */
-    PLAIN_KC = 128,        /* the same for odd numbers */
-    OUTER_BYTES = 8 << 20, /* of packed A, and of B */
-    MIN_TASK = 1 << 19,    /* multiply-adds, some 10 us: smaller tasks are not worth having more of them */
+    TILE_ROWS = 96,         /* a multiple of any kernel's rows */
+    TILE_PANELS = 4,        /* of GEMM_NV vectors each */
+    KC = 256,               /* a panel of A is to stay in the first-level cache: 8 rows of KC floats, 8 KiB */
+    KO = 1024,              /* KC and KO count packed elements, KC those that are not cut */
+    PLAIN_KC = 128,         /* the same for odd numbers */
+    OUTER_BYTES = 8 << 20,  /* of packed A, and of B */
+    WHOLE_BYTES = 16 << 20, /* all of A where it is cut, which then is done once */
+    MIN_TASK = 1 << 19,     /* multiply-adds, some 10 us: smaller tasks are not worth having more of them */
     FEW_TASKS = 16,
     PACK_PANELS_A = 4,      /* panels of A that one task packs */
     CUT_ROWS = 128,         /* of B, that are packed and cut at a time */
@@ -76,13 +77,15 @@ void WK_ISA(gemm_block_plan)(gemm_plan *plan, const wk_gemm_args *g)
     *plan = (gemm_plan){.kernel = kernel};
     plan_tiles(plan, g);
 
-    int64_t k = gemm_max(gemm_blocks(g->k, kernel->pair), 1);
-    plan->ko = even_block(k, KO, kernel->step);
+    int64_t k = gemm_max(gemm_blocks(g->k, kernel->pair), 1), row = k * (int64_t)kernel->bytes;
+    int64_t m = gemm_round_up(g->m, plan->mt), n = gemm_round_up(g->n, plan->nt);
+    bool whole = gemm_pieces(kernel) && m * row <= WHOLE_BYTES && plan->nt * row <= WHOLE_BYTES;
+    plan->ko = even_block(k, whole ? k : KO, kernel->step);
     plan->kc =
         even_block(plan->ko, (KC + KC / 4) * kernel->blocks / gemm_max(gemm_pieces(kernel), 1), kernel->step);
     int64_t outer = OUTER_BYTES / (plan->ko * (int64_t)kernel->bytes);
-    plan->mo = gemm_min(gemm_round_up(outer, plan->mt), gemm_round_up(g->m, plan->mt));
-    plan->no = gemm_min(gemm_round_up(outer, plan->nt), gemm_round_up(g->n, plan->nt));
+    plan->mo = whole ? m : gemm_min(gemm_round_up(outer, plan->mt), m);
+    plan->no = gemm_min(gemm_round_up(outer, plan->nt), n);
     plan->tasks = plan->mo / plan->mt * (plan->no / plan->nt);
 
     plan->pack_a = plan_packs_a(kernel, g);

@@ -5,7 +5,7 @@
 #include "core/pool.h"
 #include "activation.h"
 #include "bands.h"
-#include "gemm.h"
+#include "gemm_int.h"
 #include "ids.h"
 
 enum {
@@ -14,7 +14,8 @@ enum {
     LONG_BYTES = 512 << 10, /* the same by integers: streams from memory that are long */
     LEAST_TASKS = 8,        /* by integers, and their number a multiple of it: as many for each thread */
     THIN_VALUES = 4096,     /* of x that dot products in floats go over at a time */
-    PACK_ROWS = 16,         /* of weights that are packed together */
+    PACK_BYTES =
+        QUANT_BLOCK * GEMM_NV * WK_VEC_BYTES, /* of a panel's columns, as they come: QUANT_BLOCK of each */
 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -213,32 +214,21 @@ typedef struct {
     wk_compute compute;
 } packing;
 
-/* Rows [p, p + pn) of PACK_ROWS columns, from block b on, n blocks of which p is in the first. */
-static void pack_blocks(const packing *s, int64_t j, int64_t jn, int64_t b, int64_t n, int64_t skip,
-                        int64_t pn, char *dst, int64_t nr)
-{
-    _Alignas(64) double buffer[PACK_ROWS * QUANT_BLOCK]; /* or floats */
-    int64_t bytes = (int64_t)wk_compute_bytes(s->compute), pitch = n * s->q.info->block;
-    for (int64_t i = 0; i < jn; i++)
-        unpack(&s->q, j + i, b, n, s->compute, (char *)buffer + i * pitch * bytes);
-    WK_ISA(wk_block_transpose)((size_t)bytes, (char *)buffer + skip * bytes, pitch, dst, nr, jn, pn, false);
-}
-
+/* As many blocks at a time as make QUANT_BLOCK values of a column. */
 static void pack_weights(const void *ctx, int64_t p0, int64_t pn, int64_t j0, int64_t jn, int64_t nr,
                          void *dst)
 {
+    _Alignas(64) double buffer[PACK_BYTES / sizeof(double)]; /* or floats, twice as many */
     const packing *s = ctx;
     int64_t bytes = (int64_t)wk_compute_bytes(s->compute), block = s->q.info->block;
-    for (int64_t p = p0; p < p0 + pn;) {
+    gemm_packer turn = WK_ISA(gemm_pick_packer)(wk_compute_dtype(s->compute), 1);
+    for (int64_t p = p0, some; p < p0 + pn; p += some) {
         int64_t b = p / block, skip = p - b * block;
-        int64_t n = least(QUANT_BLOCK / block, (p0 + pn + block - 1) / block - b);
-        int64_t some = least(n * block - skip, p0 + pn - p);
-        char *to = (char *)dst + (p - p0) * nr * bytes;
-        for (int64_t j = 0; j < jn; j += PACK_ROWS)
-            pack_blocks(s, j0 + j, least(PACK_ROWS, jn - j), b, n, skip, some, to + j * bytes, nr);
-        for (int64_t i = 0; i < some && jn < nr; i++)
-            memset(to + (i * nr + jn) * bytes, 0, (size_t)((nr - jn) * bytes));
-        p += some;
+        int64_t n = least(QUANT_BLOCK / block, (p0 + pn + block - 1) / block - b), pitch = n * block;
+        some = least(pitch - skip, p0 + pn - p);
+        for (int64_t j = 0; j < jn; j++)
+            unpack(&s->q, j0 + j, b, n, s->compute, (char *)buffer + j * pitch * bytes);
+        turn((char *)dst + (p - p0) * nr * bytes, nr, (char *)buffer + skip * bytes, pitch, 1, jn, some);
     }
 }
 
