@@ -5,8 +5,6 @@
 #include <immintrin.h>
 #endif
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* ---- Columns of the patch matrix as runs of memory ---- */
 
 enum { MAX_RUNS = 64 };

@@ -11,8 +11,6 @@
 
 enum { PAIRS = AMX_ROW_BYTES / 4, COLUMNS = AMX_ROW_BYTES / 4, SIDE = 2 * AMX_ROWS };
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* Which of the four there are: down, those of the lower rows; right, those of the columns at the right. Constants
  * wherever they go. */
 typedef struct {

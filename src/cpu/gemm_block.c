@@ -134,11 +134,24 @@ static const char *at(const wk_mat *x, int64_t i, int64_t j)
 /* Packed elements along k in a panel that holds n of them. */
 static int64_t padded(const gemm_kernel *kernel, int64_t n) { return gemm_round_up(n, kernel->step); }
 
+/* Values along k in an element as packers make it; what is cut comes to it one by one. */
+static int packed_pair(const gemm_kernel *kernel) { return gemm_pieces(kernel) ? 1 : kernel->pair; }
+
+/* Rows [p, p + pn) of columns [j, j + jn) of B, by the caller's packer or ours. */
+static void fill_b(const block *s, int64_t p, int64_t pn, int64_t j, int64_t jn, int64_t width, void *dst)
+{
+    const wk_gemm_args *g = s->g;
+    wk_gemm_pack_fn pack = packed_pair(s->plan->kernel) == 2 ? g->pack_b_pairs : g->pack_b;
+    if (g->pack_b)
+        pack(g->pack_ctx, p, pn, j, jn, width, dst);
+    else
+        s->packer_b(dst, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, pn);
+}
+
 /* Packs rows [p, p + pn) of columns [j, j + jn) of B in pieces, by way of a part that stays in the cache. Whether any is
  * odd. */
 static bool cut_b_panel(const block *s, int64_t p, int64_t pn, int64_t j, int64_t jn, char *dst)
 {
-    const wk_gemm_args *g = s->g;
     const gemm_kernel *kernel = s->plan->kernel;
     _Alignas(GEMM_ALIGN) float part[CUT_ROWS * CUT_COLUMNS];
     int64_t width = gemm_round_up(jn, kernel->lanes),
@@ -146,10 +159,7 @@ static bool cut_b_panel(const block *s, int64_t p, int64_t pn, int64_t j, int64_
     bool odd = false;
     for (int64_t rows; pn > 0; p += rows, pn -= rows) {
         rows = gemm_min(pn, CUT_ROWS);
-        if (g->pack_b)
-            g->pack_b(g->pack_ctx, p, rows, j, jn, width, part);
-        else
-            s->packer_b(part, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, rows);
+        fill_b(s, p, rows, j, jn, width, part);
         memset(part + rows * width, 0,
                (size_t)((gemm_round_up(rows, GEMM_CUT_STEP) - rows) * width) * sizeof *part);
         for (int64_t i = 0; i < rows; i += GEMM_CUT_STEP, dst += bytes)
@@ -177,16 +187,12 @@ static bool cut_a_panel(const block *s, int64_t i, int64_t mn, int64_t p, int64_
 /* Packs rows [q, q + qn) of columns [j, j + jn) of B. Whether any is odd. */
 static bool pack_b_panel(const block *s, int64_t q, int64_t qn, int64_t j, int64_t jn, char *dst)
 {
-    const wk_gemm_args *g = s->g;
     const gemm_kernel *kernel = s->plan->kernel;
-    int64_t p = q * kernel->pair, pn = gemm_min(qn * kernel->pair, g->k - p);
+    int64_t p = q * kernel->pair, pn = gemm_min(qn * kernel->pair, s->g->k - p);
     int64_t width = gemm_round_up(jn, kernel->lanes);
     if (gemm_pieces(kernel))
         return cut_b_panel(s, p, pn, j, jn, dst);
-    if (g->pack_b)
-        (kernel->pair == 2 ? g->pack_b_pairs : g->pack_b)(g->pack_ctx, p, pn, j, jn, width, dst);
-    else
-        s->packer_b(dst, width, at(&g->b, p, j), g->b.cs, g->b.rs, jn, pn);
+    fill_b(s, p, pn, j, jn, width, dst);
     memset(dst + qn * width * (int64_t)kernel->bytes, 0,
            (size_t)(padded(kernel, qn) - qn) * (size_t)width * kernel->bytes);
     return false;
@@ -363,7 +369,7 @@ void WK_ISA(gemm_block_run)(const gemm_plan *plan, const wk_gemm_args *g, char *
     block s = {.plan = plan, .g = g, .a = memory};
     s.b = s.a + plan->a_bytes;
     s.c = s.b + plan->b_bytes;
-    int pair = gemm_pieces(kernel) ? 1 : kernel->pair;
+    int pair = packed_pair(kernel);
     s.packer_a = kernel->pack_a ? kernel->pack_a : WK_ISA(gemm_pick_packer)(g->a.dtype, pair);
     s.packer_b = WK_ISA(gemm_pick_packer)(g->b.dtype, pair);
     WK_ISA(gemm_slots_init)(&s.slots, s.c + plan->c_bytes, plan->slot, slots);

@@ -8,8 +8,6 @@
 #include "gemm_int.h"
 #if GEMM_TILES
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 enum {
     LANES = 16,
     ODD = (127 + 31) << 23 /* the least odd number, 2^31: sums of GEMM_CUT_DEPTH products stay below 2^79 */

@@ -1,4 +1,5 @@
-/* gemm_int.h: what the files of the matrix product share. Nothing here is for others.
+/* gemm_int.h: what the files of the matrix product share, and those that pack or multiply tiles as it does (conv_rows,
+ * attention, quant).
  *
  *   gemm.c        the entry points, memory, and the choice between the two ways
  *   gemm_block.c  the usual way: blocks for the caches, packing, tasks

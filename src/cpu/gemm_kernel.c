@@ -65,7 +65,7 @@ static const gemm_kernel *pieces_kernel(const wk_gemm_args *g)
 {
     bool two = g->a.dtype == WK_F16 && !g->pack_b;
     int64_t side = two ? 96 : 128, least = two ? 1 << 20 : 1 << 23;
-    if (g->m < side || g->n < side || g->k < 64 || g->m * g->n * g->k < least || g->k > GEMM_CUT_DEPTH)
+    if (g->m < side || g->n < side || g->k < 64 || g->k > GEMM_CUT_DEPTH || g->m * g->n * g->k < least)
         return NULL;
     return two ? &WK_ISA(gemm_kernel_two) : &WK_ISA(gemm_kernel_three);
 }

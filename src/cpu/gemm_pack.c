@@ -17,8 +17,6 @@ typedef uint32_t u32x4 __attribute__((vector_size(16)));
  * foresee. Into the second-level cache only: pieces a power of 2 apart would push each other out of the first. */
 enum { AHEAD_ROWS = 32, AHEAD_LINES = 4, LINE = 64 };
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* ---- From memory to the packed type, one at a time, four at a time, or a run ---- */
 
 ALWAYS_INLINE float one_f32(const void *p)

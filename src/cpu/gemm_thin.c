@@ -10,8 +10,6 @@
 #include <immintrin.h>
 #endif
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 enum {
     MAX_ROWS = 4,            /* of A, */
     MAX_ROWS_BY_COLUMNS = 8, /* and where packing B would mean to transpose it */

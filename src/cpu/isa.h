@@ -22,6 +22,9 @@
 #define WK_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Of a function that is to be part of its callers, for its speed or because arguments are constants there. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /* An output of at least so many bytes (most of a last-level cache) will not be found there by its reader: it is written
  * past it. */
 #define WK_STREAM_BYTES (24 << 20)

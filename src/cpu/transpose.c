@@ -23,8 +23,6 @@ enum { AHEAD = 3 };
  * fast sends lines off half full. */
 enum { LATER = WK_VEC_BYTES >= WK_LINE };
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* For each kind of vectors: ROW, RIGHT and BELOW, how far it is in the buffer from a row of a square to the next one, to the
  * square on the right and to the one below, in the tile before; and SQUARES, how they are declared. */
 #ifdef __AVX512F__
