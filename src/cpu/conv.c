@@ -155,8 +155,8 @@ typedef struct {
     const void *bias;             /* NULL or in the compute type */
     const wk_activation_ctx *act; /* NULL, or what results end with; not where they are made directly */
     int64_t from, to;             /* channels of a group: of the source, of the result */
-    bool direct, rows;            /* by conv_direct.c, by conv_rows.c; else by patches */
-    const char *source;           /* images of this round, from the first-th on */
+    enum { BY_PATCHES, BY_ROWS, BY_WINOGRAD, DIRECTLY } way;
+    const char *source; /* images of this round, from the first-th on */
     int64_t first, images;
     conv_window *window; /* of them, for patches */
     int64_t *offsets;    /* room for all channels and taps of a group */
@@ -194,7 +194,7 @@ static void set_out(const gather *s, const phase *f, conv_patches *p)
                         s->first * p->out.image + f->at[0] * slab + f->at[1] * f->size[2] + f->at[2]);
 }
 
-/* The call as conv_direct.c and conv_rows.c take it; patches is room for where results go. */
+/* The call as the ways without patches take it; patches is room for where results go. */
 static conv_direct without_patches(const gather *s, const phase *f, conv_patches *patches)
 {
     conv_direct d = {.dtype = s->call->dtype,
@@ -220,13 +220,16 @@ static wk_status run_without_patches(const gather *s, const phase *f)
 {
     conv_patches patches;
     conv_direct d = without_patches(s, f, &patches);
-    bool done = s->direct ? WK_ISA(conv_direct_run)(&d) : WK_ISA(conv_rows_run)(&d);
+    conv_outcome outcome = s->way == BY_WINOGRAD ? WK_ISA(conv_winograd_run)(&d) : CONV_ODD;
+    bool done = outcome == CONV_DONE;
+    if (outcome == CONV_ODD)
+        done = s->way == DIRECTLY ? WK_ISA(conv_direct_run)(&d) : WK_ISA(conv_rows_run)(&d);
     return done ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for a window");
 }
 
 static wk_status run_phase(const gather *s, const phase *f)
 {
-    if (s->direct || s->rows)
+    if (s->way != BY_PATCHES)
         return run_without_patches(s, f);
     wk_dtype dtype = s->call->dtype;
     products p = {.groups = s->g->groups, .window_group = s->from * s->window->channel, .bias_group = s->to};
@@ -336,9 +339,11 @@ static void *scratch(wk_call *c, wk_dtype dtype, int64_t n)
     return t ? wk_ptr(t) : NULL;
 }
 
-/* Whether conv_rows.c is the way, by a phase with as many taps as any. */
-static bool takes_rows(const gather *s, const wk_tensor *weight)
+/* The way, by a phase with as many taps as any. */
+static int way_of(const gather *s, const wk_tensor *weight)
 {
+    if (WK_ISA(conv_direct_takes)(s->from, s->to))
+        return DIRECTLY;
     const wk_conv_geometry *g = s->g;
     conv_patches patches;
     int64_t tap;
@@ -352,7 +357,7 @@ static bool takes_rows(const gather *s, const wk_tensor *weight)
         }
     }
     conv_direct d = without_patches(s, &f, &patches);
-    return WK_ISA(conv_rows_takes)(&d);
+    return WK_ISA(conv_winograd_takes)(&d) ? BY_WINOGRAD : WK_ISA(conv_rows_takes)(&d) ? BY_ROWS : BY_PATCHES;
 }
 
 /* What a gather needs beside its source; the number of images of a round. */
@@ -362,11 +367,10 @@ static wk_status make_gather(gather *s, const wk_tensor *weight, int64_t *round)
     bool map = gives_map(g);
     s->from = (map ? g->image_channels : g->map_channels) / g->groups;
     s->to = (map ? g->map_channels : g->image_channels) / g->groups;
-    s->direct = WK_ISA(conv_direct_takes)(s->from, s->to);
     plan_window(g, s->call->dtype, s->window);
     *round = s->images = g->n;
-    s->rows = !s->direct && takes_rows(s, weight);
-    if (!s->direct && !s->rows) {
+    s->way = way_of(s, weight);
+    if (s->way == BY_PATCHES) {
         WK_TRY(make_window(s->call, g, s->window, round));
         s->offsets = scratch(s->call, WK_I64, s->from * conv_pixels(g->kernel));
     }
@@ -393,7 +397,7 @@ static wk_status gather_all(wk_call *c, const wk_activation_ctx *act)
     for (s.first = 0; s.first < g.n; s.first += s.images) {
         s.images = conv_min(round, g.n - s.first);
         s.source = moved(wk_ptr(source), c->dtype, s.first * w.channels * conv_pixels(w.source));
-        if (!s.direct && !s.rows)
+        if (s.way == BY_PATCHES)
             WK_ISA(conv_window_fill)(&w, s.source, s.images);
         WK_TRY(gives_map(&g) ? run_map(&s, weight) : run_image(&s, weight));
     }

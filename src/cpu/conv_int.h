@@ -4,6 +4,7 @@
  *   conv_window.c  the source with its zero padding, laid out so that patches are runs of memory
  *   conv_pack.c    patches of the window to panels of the product's B, and results to where they belong
  *   conv_rows.c    the same without patches, for stretches of rows whose window stays in the cache
+ *   conv_winograd.c  kernels of 3x3 with fewer products
  *   conv_direct.c  the other way, for groups of so few channels that a product of matrices gains nothing
  *
  * The map from the image, and the image from the map, are both gathers: every result is a sum over source channels
@@ -108,7 +109,7 @@ typedef struct {
     int64_t weight_row,
         weight_step;              /* from one result channel to the next; from one source channel and tap */
     const void *bias;             /* NULL or in the compute type */
-    const wk_activation_ctx *act; /* NULL, or what results end with: conv_rows_run only */
+    const wk_activation_ctx *act; /* NULL, or what results end with: not for conv_direct_run */
     const conv_patches
         *patches; /* where results go; those of a group are `to` channels after the last one's */
 } conv_direct;
@@ -121,5 +122,15 @@ bool WK_ISA(conv_direct_run)(const conv_direct *s);
 bool WK_ISA(conv_rows_takes)(const conv_direct *s);
 /* False when memory is missing. */
 bool WK_ISA(conv_rows_run)(const conv_direct *s);
+
+typedef enum {
+    CONV_DONE,
+    CONV_NO_MEMORY,
+    CONV_ODD, /* some numbers are not finite, or nearly so: to be done in another way */
+} conv_outcome;
+
+/* Whether conv_winograd_run is a good way, and possible. */
+bool WK_ISA(conv_winograd_takes)(const conv_direct *s);
+conv_outcome WK_ISA(conv_winograd_run)(const conv_direct *s);
 
 #endif

@@ -36,13 +36,6 @@ typedef struct {
     bool add;
 } rows_tile;
 
-/* Before a loop over rows or vectors of a tile, which then live in registers. */
-#if defined(__clang__)
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 8")
-#endif
-
 #define PACKED float
 #define NAME(x) x##_f32
 #define FUNCTION

@@ -25,6 +25,20 @@
 /* Of a function that is to be part of its callers, for its speed or because arguments are constants there. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+/* Before a loop over a few vectors of an array, which then live in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+/* Both compilers have a shuffle of two vectors by constant indices, under two names. */
+#if defined(__clang__) || __GNUC__ >= 12
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__((a) == (b))){__VA_ARGS__})
+#endif
+
 /* An output of at least so many bytes (most of a last-level cache) will not be found there by its reader: it is written
  * past it. */
 #define WK_STREAM_BYTES (24 << 20)

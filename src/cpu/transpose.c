@@ -55,13 +55,6 @@ static inline vec1 row_at(const unsigned char *p)
 
 #else
 
-/* Both compilers have a shuffle of two vectors by constant indices, under two names. */
-#if defined(__clang__) || __GNUC__ >= 12
-#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (__typeof__(a)){__VA_ARGS__})
-#endif
-
 typedef uint8_t vec1 __attribute__((vector_size(16)));
 typedef uint16_t vec2 __attribute__((vector_size(16)));
 typedef uint32_t vec4 __attribute__((vector_size(16)));

@@ -236,6 +236,7 @@ SAMPLES(conv_bias_act_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding
         "x=T[3,6,5,5] weight=T[4,6,1,1] act=leaky_relu alpha=0.1",
         "x=T[1,16,12,12] weight=T[20,16,3,3] bias=T[20] padding=1 act=clamp alpha=-1 beta=2",
         "x=T[1,24,12,12] weight=T[66,24,3,3] z=T[1,66,12,12] padding=1 act=elu",
+        "x=T[1,16,25,41] weight=T[24,16,3,3] bias=T[24] padding=1 act=relu",
         "x=T[1,6,15,17] weight=T[20,6,3,3] bias=T[20] z=T[1,20,15,17] padding=1 act=leaky_relu alpha=0.2",
         "x=T[2,8,9,7] weight=T[16,8,3,3] bias=T[16] padding=1 act=relu",
         "x=T[2,5,9,9] weight=T[16,5,3,3] bias=T[16] z=T[2,16,4,4] stride=2 act=relu",

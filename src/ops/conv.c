@@ -232,7 +232,12 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[2,7,15,17] weight=T[19,7,3,3] bias=T[19] padding=1",
         "x=T[1,10,10,11] weight=T[140,5,2,3] groups=2 padding=1,2 dilation=1,2",
         "x=T[2,9,34,33] weight=T[17,9,3,3] bias=T[17] stride=2 padding=1",
-        "x=T[1,4,16,30] weight=T[100,4,3,3] padding=2 dilation=2");
+        "x=T[1,4,16,30] weight=T[100,4,3,3] padding=2 dilation=2",
+        "x=T[1,18,27,31] weight=T[26,18,3,3] bias=T[26] padding=1",
+        "x=T[1,140,16,30] weight=T[16,140,3,3] padding=1", "x=T[8,19,10,18] weight=T[26,19,3,3] padding=1",
+        "x=T[1,32,20,24] weight=T[48,16,3,3] groups=2 padding=1",
+        "x=T[1,16,6,270] weight=T[16,16,3,3] padding=1",
+        "x=T[1,24,20,40]:special weight=T[24,24,3,3] padding=2,0");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
         "x=T[1,2,5,2] weight=T[3,2,3,3] ! padded", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=1,0 ! stride",
@@ -270,7 +275,8 @@ SAMPLES(conv_transpose2d_samples, "x=T[2,3,4,5] weight=T[3,4,3,3] bias=T[4] padd
         "x=T[1,3,5,6] weight=T[3,2,4,4] groups=3 stride=2 padding=1 bias=T[6]",
         "x=T[0,2,3,3] weight=T[2,2,2,2]", "x=T[1,2,3,4] weight=T[2,3,3,3] padding=2",
         "x=T[2,20,9,10] weight=T[20,24,4,4] stride=2 padding=1 bias=T[24]",
-        "x=T[1,6,20,20] weight=T[6,3,3,3] stride=2 padding=1");
+        "x=T[1,6,20,20] weight=T[6,3,3,3] stride=2 padding=1",
+        "x=T[1,20,27,31] weight=T[20,17,3,3] padding=1 bias=T[17]");
 SAMPLES(conv_transpose2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[2,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2,2] ! weight", "x=T[1,2,1,5] weight=T[2,2,2,2] padding=1 ! output size",
         "x=T[1,2,5,5] weight=T[2,2,2,2] output_padding=2,0 stride=2 ! output_padding");
@@ -297,7 +303,8 @@ SAMPLES(conv2d_data_samples, "dy=T[2,5,7,8] weight=T[5,3,3,3] padding=1 input_si
         "dy=T[2,7,15,17] weight=T[7,19,3,3] padding=1 input_size=2,19,15,17",
         "dy=T[2,4,5,6] weight=T[4,6,1,1] input_size=2,6,5,6",
         "dy=T[1,4,9,9] weight=T[4,3,7,7] padding=3 input_size=1,3,9,9",
-        "dy=T[1,4,5,5] weight=T[4,3,7,7] stride=2 padding=3 input_size=1,3,9,9");
+        "dy=T[1,4,5,5] weight=T[4,3,7,7] stride=2 padding=3 input_size=1,3,9,9",
+        "dy=T[1,18,27,31] weight=T[18,26,3,3] padding=1 input_size=1,26,27,31");
 SAMPLES(conv2d_data_errors, "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7] weight=T[5,3,3,3] padding=1 input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,2,8 ! padded");

@@ -1,0 +1,490 @@
+/* conv_winograd.c: convolutions by kernels of 3x3, a step apart, with fewer products (Winograd's way).
+ *
+ * Two results by two from 4x4 sources take 36 products of a source and a weight. Transformed sources, 4x4 sums of them,
+ * times transformed weights, 4x4 as well, are 16 products, whose sums are the four results:
+ *
+ *     along a line of sources d, weights g, results y
+ *     v = d0 - d2, d1 + d2, d2 - d1, d1 - d3
+ *     u = g0, (g0 + g1 + g2) / 2, (g0 - g1 + g2) / 2, g2
+ *     m = u * v, added up over the channels
+ *     y = m0 + m1 + m2, m1 - m2 - m3
+ *
+ * and the same along columns. Adding up is done on the products, so it makes 16 products of matrices: weights [to, from]
+ * by sources [from, tiles]. A task takes a few lines of tiles through all of that, in memory that stays in the cache.
+ *
+ * Errors are as large as those of adding up in turn, or 1.3 times that at most (64 to 512 channels of normal numbers): sums
+ * and differences lose bits, but there are fewer terms. A number that is not finite, though, would reach results that
+ * it has no part in: where a result is not finite, the call is done again in another way. */
+#include <stdatomic.h>
+#include "conv_int.h"
+#include "gemm_int.h"
+#include "core/memory.h"
+#include "core/pool.h"
+#include "block.h"
+
+enum {
+    LANES = WK_VEC_BYTES / 4,
+    SIDE = 4,    /* of a tile of sources; one of results is 2 */
+    PARTS = 16,  /* products of matrices */
+    DEPTH = 128, /* channels that are added up at a time: few, for small errors */
+    LEAST = 16,  /* channels on both sides: transforming takes as long for each, whatever it is good for */
+    MAX_COLUMNS = 128,                   /* tiles in a line of a block */
+    SOURCE_BYTES = 512 << 10,            /* of a block's transformed sources, if that can be, */
+    MAX_SOURCE_BYTES = 4 * SOURCE_BYTES, /* or else, */
+    SUM_BYTES = 512 << 10,               /* and of its sums */
+    FEW_TASKS = 32,
+    /* What transforming takes, in products of vectors of weights and of sources: */
+    SOURCE_COST = 10, /* of a source channel, for each of the PARTS, */
+    RESULT_COST = 8,  /* of a result channel, */
+    WEIGHT_COST = 2,  /* of weights */
+};
+
+/* A tile of the product takes so long beside its vectors: with few of them it does not keep the processor busy. */
+#define TILE_COST .3
+
+typedef float vec __attribute__((vector_size(WK_VEC_BYTES)));
+typedef float uvec __attribute__((vector_size(WK_VEC_BYTES), aligned(4), may_alias));
+typedef float wvec __attribute__((vector_size(GEMM_MR * 4))); /* a weight for each row of a panel */
+
+#if WK_VEC_BYTES == 64
+#define LOW 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
+#elif WK_VEC_BYTES == 32
+#define LOW 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH 4, 12, 5, 13, 6, 14, 7, 15
+#define EVEN 0, 2, 4, 6, 8, 10, 12, 14
+#define ODD 1, 3, 5, 7, 9, 11, 13, 15
+#else
+#define LOW 0, 4, 1, 5
+#define HIGH 2, 6, 3, 7
+#define EVEN 0, 2, 4, 6
+#define ODD 1, 3, 5, 7
+#endif
+
+typedef struct {
+    const conv_direct *s;
+    int64_t lo[2];           /* the first source of the first tile; of rows, of columns */
+    int64_t tiles[2];        /* of an image */
+    int64_t lines;           /* of tiles, of all images */
+    int64_t columns, strips; /* tiles of a line in a block; blocks side by side */
+    int64_t rows;            /* lines of a block */
+    int64_t pitch;           /* from one channel to the next in a block's memory; */
+    int64_t source, sum;     /* from one of the PARTS to the next, of sources and of sums */
+    int64_t room;            /* of a row of a line's sources, or of its results */
+    int64_t block, parts;    /* result channels whose sums are held at a time; tasks they are shared by */
+    int64_t panels;          /* of weights, in a group */
+    int64_t panel;           /* from one of the PARTS of a panel to the next */
+    float *weights;          /* [groups, panels, PARTS, from, GEMM_MR] */
+    size_t source_bytes, sum_bytes, row_bytes, bytes; /* of a task's memory, and all */
+    _Atomic bool failed, odd;
+} work;
+
+static inline vec load(const float *p) { return *(const uvec *)p; }
+static inline void store(float *p, vec v) { *(uvec *)p = v; }
+
+/* ---- The plan ---- */
+
+/* What a product with so many columns takes, in vectors. */
+static double vectors_of(int64_t columns)
+{
+    int64_t vectors = conv_ceil_div(columns, LANES);
+    return (double)vectors + TILE_COST * (double)conv_ceil_div(vectors, GEMM_NV);
+}
+
+/* n or a little more, an odd number of lines: what is so far apart does not meet in the cache. */
+static int64_t odd_lines(int64_t n)
+{
+    enum { LINE = 64 / 4 };
+    return (conv_ceil_div(n, LINE) | 1) * LINE;
+}
+
+/* All blocks of so many lines. */
+static double all_vectors(const work *k, int64_t rows)
+{
+    int64_t rest = k->lines % rows;
+    return (double)k->strips * ((double)(k->lines / rows) * vectors_of(rows * k->columns) +
+                                (rest ? vectors_of(rest * k->columns) : 0));
+}
+
+static int64_t blocks_of(const work *k, int64_t rows) { return conv_ceil_div(k->lines, rows) * k->strips; }
+
+static void plan_rows(work *k)
+{
+    double best = 0;
+    for (int64_t rows = 1; rows <= k->lines; rows++) {
+        int64_t bytes = PARTS * k->s->from * odd_lines(rows * k->columns) * 4;
+        if (rows > 1 && (bytes > MAX_SOURCE_BYTES || rows * k->columns > 2 * MAX_COLUMNS))
+            break;
+        double tasks = (double)(blocks_of(k, rows) * k->s->groups);
+        double cost = all_vectors(k, rows) * (1 + 4 / tasks); /* the last task is waited for */
+        if (bytes > SOURCE_BYTES)
+            cost *= 1.1;
+        if (rows == 1 || cost < best) {
+            k->rows = rows;
+            best = cost;
+        }
+    }
+}
+
+static void plan_work(work *k)
+{
+    const conv_direct *s = k->s;
+    for (int d = 0; d < 2; d++) {
+        const conv_axis *a = &s->axis[d + 1];
+        k->lo[d] = a->first + (a->hop < 0 ? -2 : 0);
+        k->tiles[d] = conv_ceil_div(a->count, 2);
+    }
+    k->lines = s->images * k->tiles[0];
+    k->strips = conv_ceil_div(k->tiles[1], MAX_COLUMNS);
+    k->columns = conv_ceil_div(k->tiles[1], k->strips);
+    plan_rows(k);
+    k->pitch = odd_lines(k->rows * k->columns);
+    k->room = 2 * gemm_round_up(k->columns, LANES) + LANES;
+    k->panels = conv_ceil_div(s->to, GEMM_MR);
+    k->panel = odd_lines(s->from * GEMM_MR);
+    int64_t most = conv_max(SUM_BYTES / (PARTS * k->pitch * 4), 1), blocks = conv_ceil_div(s->to, most);
+    k->block = gemm_round_up(conv_ceil_div(s->to, blocks), GEMM_MR);
+    k->parts = blocks_of(k, k->rows) * s->groups < FEW_TASKS ? conv_ceil_div(s->to, k->block) : 1;
+    /* A line's last vector may reach into the next channel, and behind the last one. */
+    k->source = odd_lines(s->from * k->pitch + LANES);
+    k->sum = odd_lines(k->block * k->pitch);
+    k->source_bytes = (size_t)(PARTS * k->source) * 4;
+    k->sum_bytes = (size_t)(PARTS * k->sum + LANES) * 4;
+    k->row_bytes = (size_t)(SIDE * k->rows * k->room) * 4;
+    k->bytes = k->source_bytes + k->sum_bytes + 2 * k->row_bytes;
+}
+
+static bool is_three(const conv_axis *a)
+{
+    return a->taps == 3 && a->step == 1 && (a->hop == 1 || a->hop == -1);
+}
+
+bool WK_ISA(conv_winograd_takes)(const conv_direct *s)
+{
+    const conv_axis *axis = s->axis;
+    bool pairs = s->dtype == WK_BF16 && gemm_has_bf16_pairs();
+    if (s->dtype == WK_F64 || pairs || s->from < LEAST || s->to < LEAST || !is_three(&axis[1]) ||
+        !is_three(&axis[2]) || axis[0].count != 1 || axis[0].taps != 1 || axis[0].first != 0 ||
+        s->size[0] != 1 || s->images == 0)
+        return false;
+    work k = {.s = s};
+    plan_work(&k);
+    double from = (double)s->from, to = (double)s->to, vectors = all_vectors(&k, k.rows);
+    double few = PARTS * vectors * (from * to + SOURCE_COST * from + RESULT_COST * to) +
+                 PARTS * WEIGHT_COST * from * to;
+    double many = 9. * (double)(s->images * axis[1].count * axis[2].count) / LANES * from * to;
+    return few < 1.3 * many;
+}
+
+/* ---- Weights ---- */
+
+ALWAYS_INLINE void weight_side(const wvec *g, wvec *u, int step)
+{
+    wvec ends = g[0] + g[2];
+    u[0] = g[0];
+    u[step] = (ends + g[1]) * .5f;
+    u[2 * step] = (ends - g[1]) * .5f;
+    u[3 * step] = g[2];
+}
+
+static void weight_tile(const wvec *taps, bool flip_y, bool flip_x, float *u, int64_t apart)
+{
+    wvec rows[3][SIDE], tile[SIDE][SIDE];
+    UNROLL for (int i = 0; i < 3; i++)
+    {
+        const wvec *row = taps + 3 * (flip_y ? 2 - i : i);
+        wvec g[3] = {row[flip_x ? 2 : 0], row[1], row[flip_x ? 0 : 2]};
+        weight_side(g, rows[i], 1);
+    }
+    UNROLL for (int j = 0; j < SIDE; j++)
+    {
+        wvec g[3] = {rows[0][j], rows[1][j], rows[2][j]};
+        weight_side(g, &tile[0][j], SIDE);
+    }
+    UNROLL for (int e = 0; e < PARTS; e++) memcpy(u + e * apart, &tile[e / SIDE][e % SIDE], sizeof(wvec));
+}
+
+static void weights_task(void *ctx, int64_t task)
+{
+    work *k = ctx;
+    const conv_direct *s = k->s;
+    int64_t group = task / k->panels, panel = task % k->panels, first = panel * GEMM_MR, row = s->from * 9;
+    const char *src =
+        s->weights + (group * s->to * row + first * s->weight_row) * (int64_t)wk_bytes(s->dtype);
+    size_t bytes = (size_t)row * sizeof(wvec);
+    wvec *taps = wk_block_alloc(bytes);
+    if (!taps) {
+        atomic_store(&k->failed, true);
+        return;
+    }
+    WK_ISA(gemm_pick_packer)
+    (s->dtype, 1)(taps, GEMM_MR, src, s->weight_row, s->weight_step, conv_min(GEMM_MR, s->to - first), row);
+    float *u = k->weights + task * PARTS * k->panel;
+    for (int64_t c = 0; c < s->from; c++)
+        weight_tile(taps + c * 9, s->axis[1].hop < 0, s->axis[2].hop < 0, u + c * GEMM_MR, k->panel);
+    wk_block_free(taps, bytes);
+}
+
+/* ---- Sources ---- */
+
+/* A block: lines of tiles, counted through all images, of columns of a group. */
+typedef struct {
+    int64_t group, line, lines, x, columns;
+} place;
+
+static place place_of(const work *k, int64_t i)
+{
+    place p = {.x = i % k->strips * k->columns};
+    i /= k->strips;
+    p.group = i % k->s->groups;
+    p.line = i / k->s->groups * k->rows;
+    p.lines = conv_min(k->rows, k->lines - p.line);
+    p.columns = conv_min(k->columns, k->tiles[1] - p.x);
+    return p;
+}
+
+/* Row y of a channel from position x on, zeros where it has none. */
+static void bring_row(const work *k, const char *channel, int64_t y, int64_t x, float *row)
+{
+    const conv_direct *s = k->s;
+    int64_t n = k->room, width = s->size[2], bytes = (int64_t)wk_bytes(s->dtype);
+    if (y < 0 || y >= s->size[1]) {
+        memset(row, 0, (size_t)n * sizeof *row);
+        return;
+    }
+    int64_t lo = conv_min(conv_max(-x, 0), n), hi = conv_min(conv_max(width - x, lo), n);
+    for (int64_t i = 0; i < lo; i++)
+        row[i] = 0;
+    WK_ISA(conv_copy_values)
+    (WK_F32, s->dtype, channel + (y * width + x + lo) * bytes, 1, (char *)(row + lo), hi - lo);
+    for (int64_t i = hi; i < n; i++)
+        row[i] = 0;
+}
+
+/* Asks for the same rows of the next channel: the processor does not foresee a step of a plane. */
+static void ask_ahead(const char *rows, int64_t bytes, int64_t plane)
+{
+    enum { LINE = 64 };
+    uintptr_t from = (uintptr_t)rows + (uintptr_t)plane; /* behind the source it does no harm */
+    for (int64_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const void *)(from + (uintptr_t)i));
+}
+
+/* Rows that line r of a block has beside those of the line above: two, or all where an image begins. */
+static int64_t new_rows(const work *k, const place *p, int64_t r)
+{
+    return r == 0 || (p->line + r) % k->tiles[0] == 0 ? SIDE : 2;
+}
+
+/* The rows of all lines of a channel, one below the other. */
+static void bring_channel(const work *k, const place *p, int64_t c, float *rows)
+{
+    const conv_direct *s = k->s;
+    int64_t row = s->size[2] * (int64_t)wk_bytes(s->dtype), plane = s->size[1] * row;
+    for (int64_t r = 0; r < p->lines; r++) {
+        int64_t image = (p->line + r) / k->tiles[0], n = new_rows(k, p, r);
+        int64_t y = k->lo[0] + (p->line + r) % k->tiles[0] * 2 + SIDE - n;
+        const char *channel = s->source + ((image * s->groups + p->group) * s->from + c) * plane;
+        ask_ahead(channel + conv_max(y, 0) * row, n * row, plane);
+        for (int64_t i = 0; i < n; i++, rows += k->room)
+            bring_row(k, channel, y + i, k->lo[1] + 2 * p->x, rows);
+    }
+}
+
+ALWAYS_INLINE void source_side(vec *d, int step)
+{
+    vec d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
+    d[0] = d0 - d2;
+    d[step] = d1 + d2;
+    d[2 * step] = d2 - d1;
+    d[3 * step] = d1 - d3;
+}
+
+/* A line of n tiles from its four rows: part e of the first is at v[e * apart]. */
+static void source_line(const float *rows, int64_t room, int64_t n, float *v, int64_t apart)
+{
+    for (int64_t t = 0; t < n; t += LANES) {
+        vec d[SIDE][SIDE];
+        UNROLL for (int i = 0; i < SIDE; i++)
+        {
+            const float *at = rows + i * room + 2 * t;
+            vec a = load(at), b = load(at + LANES), c = load(at + 2), e = load(at + 2 + LANES);
+            d[i][0] = SHUFFLE(a, b, EVEN);
+            d[i][1] = SHUFFLE(a, b, ODD);
+            d[i][2] = SHUFFLE(c, e, EVEN);
+            d[i][3] = SHUFFLE(c, e, ODD);
+        }
+        UNROLL for (int j = 0; j < SIDE; j++) source_side(&d[0][j], SIDE);
+        UNROLL for (int i = 0; i < SIDE; i++)
+        {
+            source_side(d[i], 1);
+            UNROLL for (int j = 0; j < SIDE; j++) store(v + (i * SIDE + j) * apart + t, d[i][j]);
+        }
+    }
+}
+
+static void source_channel(const work *k, const place *p, const float *rows, float *v)
+{
+    for (int64_t r = 0; r < p->lines; r++) {
+        rows += r > 0 ? (new_rows(k, p, r) - 2) * k->room : 0;
+        source_line(rows, k->room, p->columns, v + r * p->columns, k->source);
+        rows += 2 * k->room;
+    }
+}
+
+/* Transformed sources of a block. Rows are brought a channel ahead: what was just written is slow to be read at other
+ * places. */
+static void transform_sources(const work *k, const place *p, float *v, float *const *rows)
+{
+    int64_t from = k->s->from;
+    bring_channel(k, p, 0, rows[0]);
+    for (int64_t c = 0; c < from; c++) {
+        if (c + 1 < from)
+            bring_channel(k, p, c + 1, rows[(c + 1) % 2]);
+        source_channel(k, p, rows[c % 2], v + c * k->pitch);
+    }
+}
+
+/* ---- Products and results ---- */
+
+/* Vectors of the next tile of the product: one alone would not keep the processor busy. */
+static int64_t wide_of(int64_t left)
+{
+    return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : conv_min(left, 2);
+}
+
+/* One of the PARTS: c[n, columns of so many vectors] = u . v, for channels of whole panels. */
+static void multiply_part(const work *k, const float *u, const float *v, int64_t vectors, int64_t n, float *c)
+{
+    int64_t from = k->s->from, depth = conv_ceil_div(from, conv_ceil_div(from, DEPTH));
+    for (int64_t at = 0, wide; at < vectors; at += wide) {
+        wide = wide_of(vectors - at);
+        for (int64_t q = 0; q < from; q += depth)
+            for (int64_t i = 0; i < n; i += GEMM_MR)
+                WK_ISA(gemm_kernel_f32)
+                    .tile(&(gemm_tile){.a = u + i / GEMM_MR * PARTS * k->panel + q * GEMM_MR,
+                                       .b = v + q * k->pitch + at * LANES,
+                                       .c = c + i * k->pitch + at * LANES,
+                                       .a_rs = 1,
+                                       .a_ks = GEMM_MR,
+                                       .b_ks = k->pitch,
+                                       .ldc = k->pitch,
+                                       .k = conv_min(depth, from - q),
+                                       .rows = GEMM_MR,
+                                       .cols = (int)(wide * LANES),
+                                       .add = q > 0});
+    }
+}
+
+/* The sums of result channels [first, first + n) of a group. */
+static void multiply(const work *k, const place *p, const float *v, int64_t first, int64_t n, float *sums)
+{
+    const float *u = k->weights + (p->group * k->panels + first / GEMM_MR) * PARTS * k->panel;
+    int64_t vectors = conv_ceil_div(p->lines * p->columns, LANES);
+    for (int64_t e = 0; e < PARTS; e++)
+        multiply_part(k, u + e * k->panel, v + e * k->source, vectors, n, sums + e * k->sum);
+}
+
+/* Two rows of results from a line of n tiles. */
+static void result_tiles(const float *m, int64_t apart, int64_t n, float bias, float *const *lines)
+{
+    for (int64_t t = 0; t < n; t += LANES) {
+        vec s[2][SIDE];
+        UNROLL for (int j = 0; j < SIDE; j++)
+        {
+            const float *at = m + j * apart + t;
+            vec m1 = load(at + 4 * apart), m2 = load(at + 8 * apart);
+            s[0][j] = load(at) + m1 + m2;
+            s[1][j] = m1 - m2 - load(at + 12 * apart);
+        }
+        UNROLL for (int i = 0; i < 2; i++)
+        {
+            vec left = s[i][0] + s[i][1] + s[i][2] + bias, right = s[i][1] - s[i][2] - s[i][3] + bias;
+            store(lines[i] + 2 * t, SHUFFLE(left, right, LOW));
+            store(lines[i] + 2 * t + LANES, SHUFFLE(left, right, HIGH));
+        }
+    }
+}
+
+static bool all_finite(const float *v, int64_t n)
+{
+    const uint32_t exponent = 0x7f800000;
+    uint32_t odd = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        memcpy(&bits, v + i, sizeof bits);
+        odd |= (bits & exponent) == exponent;
+    }
+    return !odd;
+}
+
+/* A result channel of a block. False where a result is not finite. */
+static bool finish_channel(const work *k, const place *p, int64_t channel, const float *m,
+                           float *const *lines)
+{
+    const conv_direct *s = k->s;
+    const conv_patches *to = s->patches;
+    int64_t width = conv_min(2 * p->columns, s->axis[2].count - 2 * p->x),
+            bytes = (int64_t)wk_bytes(s->dtype);
+    float bias = s->bias ? ((const float *)s->bias)[channel] : 0;
+    bool finite = true;
+    for (int64_t r = 0; r < p->lines; r++) {
+        int64_t image = (p->line + r) / k->tiles[0], y = (p->line + r) % k->tiles[0] * 2;
+        int64_t at =
+            image * to->out.image + channel * to->out.channel + y * to->out.row + 2 * p->x * to->out.pixel;
+        result_tiles(m + r * p->columns, k->sum, p->columns, bias, lines);
+        for (int64_t i = 0; i < 2 && y + i < s->axis[1].count; i++) {
+            finite &= all_finite(lines[i], width);
+            if (s->act)
+                WK_ISA(wk_activation_row)(lines[i], width, s->act);
+            WK_ISA(conv_store_run)
+            (to->out.dtype, lines[i], to->out.data + (at + i * to->out.row) * bytes, to->out.pixel, width);
+        }
+    }
+    return finite;
+}
+
+static void block_task(void *ctx, int64_t task)
+{
+    work *k = ctx;
+    const conv_direct *s = k->s;
+    place p = place_of(k, task / k->parts);
+    int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->parts;
+    char *memory = k->odd ? NULL : wk_block_alloc(k->bytes);
+    if (!memory) {
+        if (!k->odd)
+            atomic_store(&k->failed, true);
+        return;
+    }
+    float *v = (float *)memory, *sums = (float *)(memory + k->source_bytes);
+    float *rows[2] = {(float *)(memory + k->source_bytes + k->sum_bytes)};
+    rows[1] = rows[0] + k->row_bytes / 4;
+    transform_sources(k, &p, v, rows);
+    bool finite = true;
+    for (int64_t b = part * blocks / k->parts; b < (part + 1) * blocks / k->parts; b++) {
+        int64_t first = b * k->block, n = conv_min(k->block, s->to - first);
+        multiply(k, &p, v, first, n, sums);
+        for (int64_t i = 0; i < n; i++)
+            finite &= finish_channel(k, &p, p.group * s->to + first + i, sums + i * k->pitch, rows);
+    }
+    if (!finite)
+        atomic_store(&k->odd, true);
+    wk_block_free(memory, k->bytes);
+}
+
+conv_outcome WK_ISA(conv_winograd_run)(const conv_direct *s)
+{
+    work k = {.s = s};
+    plan_work(&k);
+    size_t weights = (size_t)(s->groups * k.panels * PARTS * k.panel) * sizeof *k.weights;
+    k.weights = wk_block_alloc(weights);
+    if (!k.weights)
+        return CONV_NO_MEMORY;
+    wk_parallel_for(s->groups * k.panels, weights_task, &k);
+    if (!k.failed)
+        wk_parallel_for(blocks_of(&k, k.rows) * s->groups * k.parts, block_task, &k);
+    wk_block_free(k.weights, weights);
+    return k.failed ? CONV_NO_MEMORY : k.odd ? CONV_ODD : CONV_DONE;
+}
