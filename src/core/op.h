@@ -130,8 +130,8 @@ struct wk_op {
      * outputs those of the inputs with a d in front. */
     const char *const *samples; /* calls that must be right, see sample.h; NULL-terminated */
     const char *const *errors;  /* calls that must fail, with a word of the message */
-    /* Implementations by device kind, best first; filled when the table is built. */
-    const wk_impl *impls[WK_KIND_COUNT][WK_MAX_IMPLS];
+    /* Implementations by device kind, best first: impls[kind][0], ...; there when the table is built. */
+    const wk_impl *(*impls)[WK_MAX_IMPLS];
 };
 
 /* ---- A call ---- */
