@@ -69,19 +69,10 @@ static void add_signature(wk_text *t, const wk_op *op)
     add_slots(t, op->out, wk_op_outputs(op));
 }
 
-static int param_count(const wk_op *op)
-{
-    int n = 0;
-    while (n < WK_MAX_PARAMS && op->params[n].name)
-        n++;
-    return n;
-}
-
 static void add_params(wk_text *t, const wk_op *op)
 {
-    for (int i = 0; i < param_count(op); i++) {
-        const wk_param *p = &op->params[i];
-        wk_text_add(t, "%s%s%s%s", i ? " " : "", p->name, p->fallback ? "=" : "",
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        wk_text_add(t, "%s%s%s%s", p > op->params ? " " : "", p->name, p->fallback ? "=" : "",
                     p->fallback ? p->fallback : "");
     }
 }
@@ -180,9 +171,9 @@ static void describe_slots(wk_text *t, const wk_op *op, const wk_slot *slots, in
 
 static void describe_params(wk_text *t, const wk_op *op)
 {
-    for (int i = 0; i < param_count(op); i++) {
-        const wk_param *p = &op->params[i];
-        wk_text_add(t, "%-8s %-16s %s", i ? "" : "params", p->name, p->choices ? p->choices : types[p->type]);
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        wk_text_add(t, "%-8s %-16s %s", p > op->params ? "" : "params", p->name,
+                    p->choices ? p->choices : types[p->type]);
         if (p->fallback)
             wk_text_add(t, ", default %s\n", p->fallback);
         else
@@ -252,9 +243,8 @@ static void json_choices(wk_text *t, const char *choices)
 static void json_params(wk_text *t, const wk_op *op)
 {
     wk_text_add(t, "[");
-    for (int i = 0; i < param_count(op); i++) {
-        const wk_param *p = &op->params[i];
-        wk_text_add(t, "%s{\"name\":\"%s\",\"type\":\"%s\",\"default\":", i ? "," : "", p->name,
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        wk_text_add(t, "%s{\"name\":\"%s\",\"type\":\"%s\",\"default\":", p > op->params ? "," : "", p->name,
                     types[p->type]);
         if (p->fallback)
             wk_text_string(t, p->fallback);

@@ -94,8 +94,7 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 /* Changes one parameter in four. */
 static wk_status change_params(bytes *b, const wk_op *op, wk_sample *s)
 {
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        const wk_param *p = &op->params[i];
+    for (const wk_param *p = op->params; p && p->name; p++) {
         char buf[64];
         if (next(b) % 4 != 3)
             continue;

@@ -16,15 +16,13 @@ typedef struct {
 #define AT(field) offsetof(params, field)
 static const wk_op op = {
     .name = "sample",
-    .params = {{"i", WK_P_INT, AT(i), "-3", NULL, 0},
-               {"flag", WK_P_BOOL, AT(flag), "1", NULL, 0},
-               {"f", WK_P_FLOAT, AT(f), "0.5", NULL, 0},
-               {"scalar", WK_P_SCALAR, AT(scalar), "2", NULL, 0},
-               {"pair", WK_P_INTS, AT(pair), "7", NULL, 2},
-               {"dims", WK_P_LIST, AT(list), "all", NULL, 0},
-               {"pairf", WK_P_FLOATS, AT(pairf), "1.5,2.5", NULL, 2},
-               {"choice", WK_P_ENUM, AT(choice), "fast", "accurate|fast|log", 0},
-               {"dtype", WK_P_DTYPE, AT(dtype), NULL, NULL, 0}},
+    .params = WK_PARAM_LIST(
+        {"i", WK_P_INT, AT(i), "-3", NULL, 0}, {"flag", WK_P_BOOL, AT(flag), "1", NULL, 0},
+        {"f", WK_P_FLOAT, AT(f), "0.5", NULL, 0}, {"scalar", WK_P_SCALAR, AT(scalar), "2", NULL, 0},
+        {"pair", WK_P_INTS, AT(pair), "7", NULL, 2}, {"dims", WK_P_LIST, AT(list), "all", NULL, 0},
+        {"pairf", WK_P_FLOATS, AT(pairf), "1.5,2.5", NULL, 2},
+        {"choice", WK_P_ENUM, AT(choice), "fast", "accurate|fast|log", 0},
+        {"dtype", WK_P_DTYPE, AT(dtype), NULL, NULL, 0}),
 };
 
 static _Alignas(16) char buffer[WK_PARAMS_BYTES];

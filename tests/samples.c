@@ -24,8 +24,8 @@ static void check_params(const wk_op *op)
     _Alignas(16) char params[WK_PARAMS_BYTES];
     unsigned seen = 0;
     wk_params_defaults(op, params);
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        const wk_param *p = &op->params[i];
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        test_check(p - op->params < 32, op->name, 0, "%s: beyond the bits of seen", p->name);
         test_check(p->offset + wk_param_bytes(p) <= WK_PARAMS_BYTES, op->name, 0, "%s: outside of %d bytes",
                    p->name, WK_PARAMS_BYTES);
         test_check((p->type == WK_P_ENUM) == (p->choices != NULL), op->name, 0, "%s: choices", p->name);

@@ -54,9 +54,9 @@ static const wk_tensor *tensor_named(const gradient *g, const char *name)
 
 static const wk_param *param_named(const wk_op *op, const char *name)
 {
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        if (strcmp(op->params[i].name, name) == 0)
-            return &op->params[i];
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        if (strcmp(p->name, name) == 0)
+            return p;
     }
     return NULL;
 }
@@ -66,12 +66,12 @@ static bool carry_params(gradient *g, const wk_op *back)
 {
     const wk_op *op = g->forward.call.op;
     wk_params_defaults(back, g->backward.params);
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        const wk_param *from = &op->params[i], *to = param_named(back, from->name);
-        if (!to && (g->forward.seen >> i & 1))
+    for (const wk_param *p = op->params; p && p->name; p++) {
+        const wk_param *to = param_named(back, p->name);
+        if (!to && (g->forward.seen >> (p - op->params) & 1))
             return false;
-        if (to && to->type == from->type)
-            memcpy(g->backward.params + to->offset, g->forward.params + from->offset, wk_param_bytes(to));
+        if (to && to->type == p->type)
+            memcpy(g->backward.params + to->offset, g->forward.params + p->offset, wk_param_bytes(to));
     }
     static const char *const sizes[][2] = {{"input_size", "x"}, {"kernel_size", "weight"}};
     for (int i = 0; i < 2; i++) {

@@ -288,7 +288,6 @@ static const wk_impl *pick_named(const wk_call *c, unsigned tried, const char *n
 /* What is forced binds the caller's own ops; those that an implementation runs inside prefer it. */
 static const wk_impl *pick(const wk_call *c, unsigned tried, const char **reason)
 {
-    wk_ops_init();
     const wk_impl *found = pick_named(c, tried, forced, reason);
     return found || !forced[0] || depth == 0 ? found : pick_named(c, tried, "", reason);
 }
@@ -316,6 +315,7 @@ static const char *nothing_there(void)
 const wk_impl *wk_call_pick(const wk_call *c, const char **reason)
 {
     wk_call asked = *c;
+    wk_ops_init();
     *reason = nothing_there();
     const wk_impl *tuned = pick_tuned(&asked);
     return tuned ? tuned : pick(c, 0, reason);
@@ -371,6 +371,7 @@ static wk_status run_or_next(wk_call *c)
 static wk_status run_impl(wk_call *c)
 {
     const char *reason = nothing_there();
+    wk_ops_init();
     if (depth == 0 && !forced[0] && wk_tune_wanted(c))
         wk_tune_search(c, run_nested);
     c->variant = 0;

@@ -79,13 +79,20 @@ typedef struct {
 typedef struct {
     const char *name;
     wk_param_type type;
-    size_t offset; /* in the parameter struct */
+    unsigned offset; /* in the parameter struct */
     /* What an absent one means, as text; NULL: it must be given. Where the call's other arguments say it, a word for
      * people ("kernel_size"): the field's numbers are then WK_ABSENT, or NaN. */
     const char *fallback;
     const char *choices; /* of an enum */
     int count;           /* of INTS, FLOATS and TEXT */
 } wk_param;
+
+/* The parameters of a record: WK_PARAM_LIST({"dim", ...}, {...}), at most 32; a list ends where the name is NULL. */
+#define WK_PARAM_LIST(...) \
+    (const wk_param[]) \
+    { \
+        __VA_ARGS__, { 0 } \
+    }
 
 /* ---- The record of an op ---- */
 
@@ -104,7 +111,7 @@ typedef struct {
 #define WK_VENDOR_IMPLS "rocblas, miopen, cublas or cudnn"
 bool wk_impl_is_vendor(const char *name);
 
-enum { WK_MAX_IMPLS = 4, WK_MAX_PARAMS = 14, WK_PARAMS_BYTES = 512 /* the most a parameter struct has */ };
+enum { WK_MAX_IMPLS = 4, WK_PARAMS_BYTES = 512 /* the most a parameter struct has */ };
 
 struct wk_op {
     const char *name, *summary;
@@ -112,7 +119,7 @@ struct wk_op {
     int n_in, n_out; /* slots that have a name; filled then too: wk_op_inputs and wk_op_outputs */
     unsigned dtypes; /* of the call: that of the first slot with neither set nor flag */
     wk_slot in[WK_MAX_IN], out[WK_MAX_OUT];
-    wk_param params[WK_MAX_PARAMS];
+    const wk_param *params; /* a WK_PARAM_LIST; NULL where there are none */
     wk_status (*infer)(wk_call *);
     bool any_output; /* implementations write given outputs of any layout, not only packed ones */
     /* The name of tail input i into buf, or NULL when there are no more of them; see WK_TAIL. */
@@ -123,8 +130,8 @@ struct wk_op {
      * outputs those of the inputs with a d in front. */
     const char *const *samples; /* calls that must be right, see sample.h; NULL-terminated */
     const char *const *errors;  /* calls that must fail, with a word of the message */
-    /* Implementations by device kind, best first; filled when the table is built. */
-    const wk_impl *impls[WK_KIND_COUNT][WK_MAX_IMPLS];
+    /* Implementations by device kind, best first: impls[kind][0], ...; there when the table is built. */
+    const wk_impl *(*impls)[WK_MAX_IMPLS];
 };
 
 /* ---- A call ---- */

@@ -18,6 +18,9 @@ static wk_op *table[MAX_OPS];   /* in the order of the families */
 static wk_op *by_name[MAX_OPS]; /* the same, sorted */
 static int op_count;
 
+/* What the records' impls point to: zeros of the library that take no place in its file. */
+static const wk_impl *impls[MAX_OPS][WK_KIND_COUNT][WK_MAX_IMPLS];
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp((*(wk_op *const *)a)->name, (*(wk_op *const *)b)->name);
@@ -81,6 +84,7 @@ static void build(void)
     for (int f = 0; f < FAMILIES; f++) {
         for (wk_op *op = families[f]; op->name && op_count < MAX_OPS; op++) {
             op->number = op_count;
+            op->impls = impls[op_count];
             op->n_in = count_slots(op->in, WK_MAX_IN);
             op->n_out = count_slots(op->out, WK_MAX_OUT);
             table[op_count++] = op;

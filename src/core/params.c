@@ -179,7 +179,7 @@ static void read_default(const wk_param *p, char *field)
 void wk_params_defaults(const wk_op *op, void *params)
 {
     memset(params, 0, WK_PARAMS_BYTES);
-    for (const wk_param *p = op->params; p->name && p < op->params + WK_MAX_PARAMS; p++) {
+    for (const wk_param *p = op->params; p && p->name; p++) {
         if (p->fallback)
             read_default(p, (char *)params + p->offset);
     }
@@ -194,8 +194,7 @@ static bool same_name(const char *a, const char *b)
 
 wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const char *text, unsigned *seen)
 {
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        const wk_param *p = &op->params[i];
+    for (const wk_param *p = op->params; p && p->name; p++) {
         if (!same_name(p->name, name))
             continue;
         char buf[120];
@@ -204,7 +203,7 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
         else if (!read_param(p, (char *)params + p->offset, text))
             return wk_fail(WK_ERR_PARAM, "%s: %s: expected %s, got '%.60s'", op->name, name,
                            expected(p, buf, sizeof buf), text);
-        *seen |= 1u << i;
+        *seen |= 1u << (p - op->params);
         return WK_OK;
     }
     return wk_fail(WK_ERR_PARAM, "%s: %.40s: no such parameter", op->name, name);
@@ -212,11 +211,11 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
 
 wk_status wk_params_complete(const wk_op *op, unsigned seen)
 {
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
+    for (const wk_param *p = op->params; p && p->name; p++) {
         char buf[120];
-        if (!op->params[i].fallback && !(seen >> i & 1))
-            return wk_fail(WK_ERR_PARAM, "%s: %s: required: expected %s", op->name, op->params[i].name,
-                           expected(&op->params[i], buf, sizeof buf));
+        if (!p->fallback && !(seen >> (p - op->params) & 1))
+            return wk_fail(WK_ERR_PARAM, "%s: %s: required: expected %s", op->name, p->name,
+                           expected(p, buf, sizeof buf));
     }
     return WK_OK;
 }
@@ -240,7 +239,9 @@ static void take_words(char *to, const char *from, size_t bytes)
 void wk_params_from_options(const wk_op *op, void *params, const void *options, size_t size)
 {
     wk_params_defaults(op, params);
-    for (const wk_param *p = op->params; options && p->name && p < op->params + WK_MAX_PARAMS; p++) {
+    if (!options)
+        return;
+    for (const wk_param *p = op->params; p && p->name; p++) {
         size_t bytes = wk_param_bytes(p);
         if (p->offset + bytes <= size) /* an older caller's struct ends earlier */
             take_words((char *)params + p->offset, (const char *)options + p->offset, bytes);

@@ -291,12 +291,10 @@ enum { OP_sdpa, OP_sdpa_backward, OP_sdpa_varlen, OP_mha };
 
 #define AT(field) offsetof(wk_sdpa_options, field)
 #define SDPA_PARAMS \
-    { \
-        {"scale", WK_P_FLOAT, AT(scale), "1/sqrt(d)", NULL, 0}, \
-            {"causal", WK_P_BOOL, AT(causal), "0", NULL, 0}, \
-            {"softcap", WK_P_FLOAT, AT(softcap), "0", NULL, 0}, \
-            {"window", WK_P_INT, AT(window), "0", NULL, 0}, \
-    }
+    WK_PARAM_LIST({"scale", WK_P_FLOAT, AT(scale), "1/sqrt(d)", NULL, 0}, \
+                  {"causal", WK_P_BOOL, AT(causal), "0", NULL, 0}, \
+                  {"softcap", WK_P_FLOAT, AT(softcap), "0", NULL, 0}, \
+                  {"window", WK_P_INT, AT(window), "0", NULL, 0})
 #define SEQLENS WK_SET(WK_U32) | WK_SET(WK_I32)
 
 wk_op wk_ops_attention[] = {
@@ -349,11 +347,12 @@ wk_op wk_ops_attention[] = {
                        {"out_proj_bias", 0, 0},
                        {"mask", WK_OPTIONAL | WK_ANY, 0}},
                 .out = {{"y", 0, 0}},
-                .params = {{"heads", WK_P_INT, offsetof(wk_mha_options, heads), NULL, NULL, 0},
-                           {"causal", WK_P_BOOL, offsetof(wk_mha_options, causal), "0", NULL, 0},
-                           {"dropout", WK_P_FLOAT, offsetof(wk_mha_options, dropout), "0", NULL, 0},
-                           {"seed", WK_P_INT, offsetof(wk_mha_options, seed), "0", NULL, 0},
-                           {"offset", WK_P_INT, offsetof(wk_mha_options, offset), "0", NULL, 0}},
+                .params =
+                    WK_PARAM_LIST({"heads", WK_P_INT, offsetof(wk_mha_options, heads), NULL, NULL, 0},
+                                  {"causal", WK_P_BOOL, offsetof(wk_mha_options, causal), "0", NULL, 0},
+                                  {"dropout", WK_P_FLOAT, offsetof(wk_mha_options, dropout), "0", NULL, 0},
+                                  {"seed", WK_P_INT, offsetof(wk_mha_options, seed), "0", NULL, 0},
+                                  {"offset", WK_P_INT, offsetof(wk_mha_options, offset), "0", NULL, 0}),
                 .infer = infer_mha,
                 .samples = mha_samples,
                 .errors = mha_errors},

@@ -383,26 +383,27 @@ SAMPLES(conv_transpose2d_weight_errors, "x=T[2,3,4,5] dy=T[2,4,4,5] kernel_size=
                             .dtypes = WK_FLOATS, \
                             .in = {{"x", 0, 0}, {"weight", 0, 0}, {"bias", WK_OPTIONAL, 0}}, \
                             .out = {{"y", 0, 0}}, \
-                            .params = {__VA_ARGS__}, \
+                            .params = WK_PARAM_LIST(__VA_ARGS__), \
                             .infer = wk_conv_infer, \
                             .samples = op##_samples, \
                             .errors = op##_errors}, \
-        [OP_##op * ROLES + WK_CONV_BACKWARD_DATA] = {.name = #op "_backward_data", \
-                                                     .summary = "gradient of " #op " by its input", \
-                                                     .dtypes = WK_FLOATS, \
-                                                     .in = {{"dy", 0, 0}, {"weight", 0, 0}}, \
-                                                     .out = {{"dx", 0, 0}}, \
-                                                     .params = {__VA_ARGS__, SIZE("input_size")}, \
-                                                     .infer = infer_backward_data, \
-                                                     .samples = op##_data_samples, \
-                                                     .errors = op##_data_errors}, \
+        [OP_##op * ROLES + \
+            WK_CONV_BACKWARD_DATA] = {.name = #op "_backward_data", \
+                                      .summary = "gradient of " #op " by its input", \
+                                      .dtypes = WK_FLOATS, \
+                                      .in = {{"dy", 0, 0}, {"weight", 0, 0}}, \
+                                      .out = {{"dx", 0, 0}}, \
+                                      .params = WK_PARAM_LIST(__VA_ARGS__, SIZE("input_size")), \
+                                      .infer = infer_backward_data, \
+                                      .samples = op##_data_samples, \
+                                      .errors = op##_data_errors}, \
         [OP_##op * ROLES + \
             WK_CONV_BACKWARD_WEIGHT] = {.name = #op "_backward_weight", \
                                         .summary = "gradient of " #op " by its weights and bias", \
                                         .dtypes = WK_FLOATS, \
                                         .in = {{"x", 0, 0}, {"dy", 0, 0}}, \
                                         .out = {{"dweight", WK_SKIP, 0}, {"dbias", WK_SKIP, 0}}, \
-                                        .params = {__VA_ARGS__, SIZE("kernel_size")}, \
+                                        .params = WK_PARAM_LIST(__VA_ARGS__, SIZE("kernel_size")), \
                                         .infer = infer_backward_weight, \
                                         .samples = op##_weight_samples, \
                                         .errors = op##_weight_errors}

@@ -285,7 +285,7 @@ enum {
                     .dtypes = WK_ALL, \
                     .in = {{"x", 0, 0}}, \
                     .out = {{"y", 0, 0}}, \
-                    .params = {INT(wk_triangle_params, diagonal, "0")}, \
+                    .params = WK_PARAM_LIST(INT(wk_triangle_params, diagonal, "0")), \
                     .infer = infer_triangle, \
                     .samples = triangle_samples, \
                     .errors = triangle_errors}
@@ -306,11 +306,10 @@ wk_op wk_ops_copy[] = {
                    .in = {{"x", 0, 0}, {"dst", WK_UPDATE, 0}},
                    .out = {{"y", 0, 0}},
                    .any_output = true,
-                   .params = {INT(wk_copy2d_params, rows, NULL), INT(wk_copy2d_params, cols, NULL),
-                              INT(wk_copy2d_params, src_stride, NULL),
-                              INT(wk_copy2d_params, dst_stride, NULL),
-                              INT(wk_copy2d_params, src_offset, NULL),
-                              INT(wk_copy2d_params, dst_offset, NULL)},
+                   .params = WK_PARAM_LIST(
+                       INT(wk_copy2d_params, rows, NULL), INT(wk_copy2d_params, cols, NULL),
+                       INT(wk_copy2d_params, src_stride, NULL), INT(wk_copy2d_params, dst_stride, NULL),
+                       INT(wk_copy2d_params, src_offset, NULL), INT(wk_copy2d_params, dst_offset, NULL)),
                    .infer = infer_copy2d,
                    .samples = copy2d_samples,
                    .errors = copy2d_errors},
@@ -319,7 +318,7 @@ wk_op wk_ops_copy[] = {
                 .dtypes = WK_ALL,
                 .in = TAIL_SLOT,
                 .out = {{"y", 0, 0}},
-                .params = {INT(wk_cat_params, dim, NULL)},
+                .params = WK_PARAM_LIST(INT(wk_cat_params, dim, NULL)),
                 .infer = infer_cat,
                 .tail_name = tail_name,
                 .samples = cat_samples,
@@ -329,7 +328,7 @@ wk_op wk_ops_copy[] = {
                   .dtypes = WK_ALL,
                   .in = TAIL_SLOT,
                   .out = {{"y", 0, 0}},
-                  .params = {INT(wk_cat_params, dim, NULL)},
+                  .params = WK_PARAM_LIST(INT(wk_cat_params, dim, NULL)),
                   .infer = infer_stack,
                   .tail_name = tail_name,
                   .samples = stack_samples,
@@ -339,11 +338,10 @@ wk_op wk_ops_copy[] = {
                 .dtypes = WK_ALL,
                 .in = {{"x", 0, 0}},
                 .out = {{"y", 0, 0}},
-                .params = {INT(wk_pad_params, dim, NULL),
-                           INT(wk_pad_params, left, NULL),
-                           INT(wk_pad_params, right, NULL),
-                           {"mode", WK_P_ENUM, offsetof(wk_pad_params, mode), "zeros", "zeros|same|reflect",
-                            0}},
+                .params = WK_PARAM_LIST(
+                    INT(wk_pad_params, dim, NULL), INT(wk_pad_params, left, NULL),
+                    INT(wk_pad_params, right, NULL),
+                    {"mode", WK_P_ENUM, offsetof(wk_pad_params, mode), "zeros", "zeros|same|reflect", 0}),
                 .infer = infer_pad,
                 .samples = pad_samples,
                 .errors = pad_errors},
@@ -352,7 +350,7 @@ wk_op wk_ops_copy[] = {
                  .dtypes = WK_ALL,
                  .in = {{"x", 0, 0}},
                  .out = {{"y", 0, 0}},
-                 .params = {{"dims", WK_P_LIST, offsetof(wk_flip_params, dims), NULL, NULL, 0}},
+                 .params = WK_PARAM_LIST({"dims", WK_P_LIST, offsetof(wk_flip_params, dims), NULL, NULL, 0}),
                  .infer = infer_flip,
                  .samples = flip_samples,
                  .errors = flip_errors},
@@ -362,7 +360,8 @@ wk_op wk_ops_copy[] = {
                          .in = {{"x", WK_UPDATE, 0}, {"src", 0, 0}},
                          .out = {{"y", 0, 0}},
                          .any_output = true,
-                         .params = {{"start", WK_P_LIST, offsetof(wk_slice_params, start), NULL, NULL, 0}},
+                         .params = WK_PARAM_LIST(
+                             {"start", WK_P_LIST, offsetof(wk_slice_params, start), NULL, NULL, 0}),
                          .infer = infer_slice_assign,
                          .samples = slice_samples,
                          .errors = slice_errors},
@@ -371,10 +370,11 @@ wk_op wk_ops_copy[] = {
                     .dtypes = WK_ALL,
                     .in = {{"ids", 0, WK_IDS}},
                     .out = {{"y", WK_ANY, 0}},
-                    .params = {INT(wk_one_hot_params, depth, NULL),
-                               {"on", WK_P_SCALAR, offsetof(wk_one_hot_params, on), "1", NULL, 0},
-                               {"off", WK_P_SCALAR, offsetof(wk_one_hot_params, off), "0", NULL, 0},
-                               {"dtype", WK_P_DTYPE, offsetof(wk_one_hot_params, dtype), "f32", NULL, 0}},
+                    .params = WK_PARAM_LIST(
+                        INT(wk_one_hot_params, depth, NULL),
+                        {"on", WK_P_SCALAR, offsetof(wk_one_hot_params, on), "1", NULL, 0},
+                        {"off", WK_P_SCALAR, offsetof(wk_one_hot_params, off), "0", NULL, 0},
+                        {"dtype", WK_P_DTYPE, offsetof(wk_one_hot_params, dtype), "f32", NULL, 0}),
                     .infer = infer_one_hot,
                     .samples = one_hot_samples,
                     .errors = one_hot_errors},

@@ -64,9 +64,10 @@ wk_op wk_ops_ctc[] = {
             {"input_lengths", 0, LENGTHS},
             {"label_lengths", 0, LENGTHS}},
      .out = {{"loss", 0, 0}, {"dx", WK_SKIP, 0}},
-     .params = {{"blank", WK_P_INT, offsetof(wk_ctc_options, blank), "0", NULL, 0},
-                {"logits", WK_P_BOOL, offsetof(wk_ctc_options, logits), "0", NULL, 0},
-                {"zero_infinity", WK_P_BOOL, offsetof(wk_ctc_options, zero_infinity), "0", NULL, 0}},
+     .params =
+         WK_PARAM_LIST({"blank", WK_P_INT, offsetof(wk_ctc_options, blank), "0", NULL, 0},
+                       {"logits", WK_P_BOOL, offsetof(wk_ctc_options, logits), "0", NULL, 0},
+                       {"zero_infinity", WK_P_BOOL, offsetof(wk_ctc_options, zero_infinity), "0", NULL, 0}),
      .infer = infer_ctc,
      .samples = ctc_samples,
      .errors = ctc_errors},

@@ -108,7 +108,8 @@ wk_op wk_ops_expr[] = {
                  .in = {{"inputs", WK_TAIL | WK_ANY, 0}},
                  .tail_name = input_name,
                  .out = {{"y", WK_ANY, 0}},
-                 .params = {{"text", WK_P_TEXT, offsetof(wk_expr_params, text), NULL, NULL, WK_EXPR_TEXT}},
+                 .params = WK_PARAM_LIST(
+                     {"text", WK_P_TEXT, offsetof(wk_expr_params, text), NULL, NULL, WK_EXPR_TEXT}),
                  .infer = infer_expr,
                  .samples = expr_samples,
                  .errors = expr_errors},

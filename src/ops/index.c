@@ -273,7 +273,7 @@ enum {
                     .dtypes = WK_ALL, \
                     .in = {{"x", 0, 0}, {"ids", 0, WK_IDS}}, \
                     .out = {{"y", 0, 0}}, \
-                    .params = {DIM}, \
+                    .params = WK_PARAM_LIST(DIM), \
                     .infer = infer_##name_, \
                     .samples = samples_##_samples, \
                     .errors = samples_##_errors}, \
@@ -282,7 +282,7 @@ enum {
                                .dtypes = WK_ALL, \
                                .in = {{"ids", 0, WK_IDS}, {"dy", 0, 0}}, \
                                .out = {{"dx", 0, 0}}, \
-                               .params = {DIM, INPUT_SIZE}, \
+                               .params = WK_PARAM_LIST(DIM, INPUT_SIZE), \
                                .infer = infer_##name_##_backward, \
                                .samples = samples_##_backward_samples, \
                                .errors = samples_##_backward_errors}
@@ -293,7 +293,7 @@ enum {
                     .in = {{"x", WK_UPDATE, 0}, {"ids", 0, WK_IDS}, {"src", 0, 0}}, \
                     .out = {{"y", 0, 0}}, \
                     .any_output = true, \
-                    .params = {DIM}, \
+                    .params = WK_PARAM_LIST(DIM), \
                     .infer = infer_##check_, \
                     .samples = samples_##_samples, \
                     .errors = samples_##_errors}, \
@@ -302,7 +302,7 @@ enum {
                                .dtypes = WK_ALL, \
                                .in = {{"ids", 0, WK_IDS}, {"dy", 0, 0}}, \
                                .out = {{"dx", WK_SKIP, 0}, {"dsrc", WK_SKIP, 0}}, \
-                               .params = {DIM}, \
+                               .params = WK_PARAM_LIST(DIM), \
                                .infer = infer_##check_##_backward, \
                                .samples = samples_##_backward_samples, \
                                .errors = samples_##_backward_errors}

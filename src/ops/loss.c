@@ -93,7 +93,7 @@ enum {
         .dtypes = WK_FLOATS, \
         .in = {{"x", 0, 0}, {"target", 0, target_set}}, \
         .out = {{"y", 0, 0}, {"dx", WK_SKIP, 0}}, \
-        .params = {REDUCTION}, \
+        .params = WK_PARAM_LIST(REDUCTION), \
         .infer = checks, \
         .samples = good, \
         .errors = bad, \
@@ -111,8 +111,8 @@ wk_op wk_ops_loss[] = {
                        .dtypes = WK_FLOATS,
                        .in = {{"x", 0, 0}, {"target", 0, 0}},
                        .out = {{"y", 0, 0}, {"dx", WK_SKIP, 0}},
-                       .params = {REDUCTION,
-                                  {"delta", WK_P_FLOAT, offsetof(wk_loss_params, delta), "1", NULL, 0}},
+                       .params = WK_PARAM_LIST(
+                           REDUCTION, {"delta", WK_P_FLOAT, offsetof(wk_loss_params, delta), "1", NULL, 0}),
                        .infer = infer_huber,
                        .samples = huber_samples,
                        .errors = huber_errors},
@@ -122,7 +122,7 @@ wk_op wk_ops_loss[] = {
                                   .dtypes = WK_FLOATS,
                                   .in = {{"x", 0, 0}, {"target", 0, WK_IDS}},
                                   .out = {{"y", 0, 0}, {"dx", WK_SKIP, 0}, {"lse", WK_SKIP | WK_STAT, 0}},
-                                  .params = {REDUCTION},
+                                  .params = WK_PARAM_LIST(REDUCTION),
                                   .infer = infer_softmax_classes,
                                   .samples = class_samples,
                                   .errors = class_errors},

@@ -271,12 +271,11 @@ SAMPLES(lrn_backward_errors, "x=T[2,7,5] y=T[2,7,5] size=5 alpha=1 beta=1 k=1 ! 
     }
 #define LRN_AT(field) offsetof(wk_lrn_params, field)
 #define LRN_PARAMS \
-    { \
-        {"size", WK_P_INT, LRN_AT(size), NULL, NULL, 0}, \
-            {"alpha", WK_P_FLOAT, LRN_AT(alpha), NULL, NULL, 0}, \
-            {"beta", WK_P_FLOAT, LRN_AT(beta), NULL, NULL, 0}, {"k", WK_P_FLOAT, LRN_AT(k), NULL, NULL, 0}, \
-            {"mode", WK_P_ENUM, LRN_AT(mode), "cross", "cross|within", 0}, \
-    }
+    WK_PARAM_LIST({"size", WK_P_INT, LRN_AT(size), NULL, NULL, 0}, \
+                  {"alpha", WK_P_FLOAT, LRN_AT(alpha), NULL, NULL, 0}, \
+                  {"beta", WK_P_FLOAT, LRN_AT(beta), NULL, NULL, 0}, \
+                  {"k", WK_P_FLOAT, LRN_AT(k), NULL, NULL, 0}, \
+                  {"mode", WK_P_ENUM, LRN_AT(mode), "cross", "cross|within", 0})
 
 enum {
     OP_batch_norm_train,
@@ -311,7 +310,8 @@ wk_op wk_ops_norm[] = {
                                      {"new_var", WK_SKIP | WK_STAT, 0},
                                      {"save_mean", WK_SKIP | WK_STAT, 0},
                                      {"save_invstd", WK_SKIP | WK_STAT, 0}},
-                             .params = {EPS, {"momentum", WK_P_FLOAT, AT(momentum), "0.1", NULL, 0}, MODE},
+                             .params = WK_PARAM_LIST(
+                                 EPS, {"momentum", WK_P_FLOAT, AT(momentum), "0.1", NULL, 0}, MODE),
                              .infer = infer_batch_train,
                              .samples = train_samples,
                              .errors = train_errors},
@@ -324,7 +324,7 @@ wk_op wk_ops_norm[] = {
                                     {"mean", WK_STAT, 0},
                                     {"var", WK_STAT, 0}},
                              .out = {{"y", 0, 0}},
-                             .params = {EPS, MODE},
+                             .params = WK_PARAM_LIST(EPS, MODE),
                              .infer = infer_batch_infer,
                              .samples = infer_samples,
                              .errors = infer_errors},
@@ -339,7 +339,7 @@ wk_op wk_ops_norm[] = {
                                 .out = {{"dx", WK_SKIP, 0},
                                         {"dweight", WK_SKIP | WK_STAT, 0},
                                         {"dbias", WK_SKIP | WK_STAT, 0}},
-                                .params = {MODE},
+                                .params = WK_PARAM_LIST(MODE),
                                 .infer = infer_batch_backward,
                                 .samples = batch_backward_samples,
                                 .errors = batch_backward_errors},
@@ -348,7 +348,7 @@ wk_op wk_ops_norm[] = {
                        .dtypes = WK_FLOATS,
                        .in = {{"x", 0, 0}, {"weight", WK_OPTIONAL, 0}, {"bias", WK_OPTIONAL, 0}},
                        .out = {{"y", 0, 0}},
-                       .params = {EPS},
+                       .params = WK_PARAM_LIST(EPS),
                        .infer = infer_own,
                        .samples = layer_samples,
                        .errors = layer_errors},
@@ -357,7 +357,7 @@ wk_op wk_ops_norm[] = {
                                 .dtypes = WK_FLOATS,
                                 .in = {{"x", 0, 0}, {"dy", 0, 0}, {"weight", WK_OPTIONAL, 0}},
                                 .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}, {"dbias", WK_SKIP, 0}},
-                                .params = {EPS},
+                                .params = WK_PARAM_LIST(EPS),
                                 .infer = infer_own_backward,
                                 .samples = layer_backward_samples,
                                 .errors = own_backward_errors},
@@ -366,7 +366,7 @@ wk_op wk_ops_norm[] = {
                      .dtypes = WK_FLOATS,
                      .in = {{"x", 0, 0}, {"weight", WK_OPTIONAL, 0}},
                      .out = {{"y", 0, 0}},
-                     .params = {EPS},
+                     .params = WK_PARAM_LIST(EPS),
                      .infer = infer_own,
                      .samples = rms_samples,
                      .errors = rms_errors},
@@ -375,7 +375,7 @@ wk_op wk_ops_norm[] = {
                               .dtypes = WK_FLOATS,
                               .in = {{"x", 0, 0}, {"dy", 0, 0}, {"weight", WK_OPTIONAL, 0}},
                               .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}},
-                              .params = {EPS},
+                              .params = WK_PARAM_LIST(EPS),
                               .infer = infer_own_backward,
                               .samples = layer_backward_samples,
                               .errors = own_backward_errors},
@@ -385,7 +385,7 @@ wk_op wk_ops_norm[] = {
          .dtypes = WK_FLOATS,
          .in = {{"x", 0, 0}, {"residual", 0, 0}, {"weight", WK_OPTIONAL, 0}, {"bias", WK_OPTIONAL, 0}},
          .out = {{"y", 0, 0}, {"sum", WK_SKIP, 0}},
-         .params = {EPS},
+         .params = WK_PARAM_LIST(EPS),
          .infer = infer_add,
          .samples = add_layer_samples,
          .errors = add_errors},
@@ -395,7 +395,7 @@ wk_op wk_ops_norm[] = {
          .dtypes = WK_FLOATS,
          .in = {{"sum", 0, 0}, {"dy", 0, 0}, {"dsum", WK_OPTIONAL, 0}, {"weight", WK_OPTIONAL, 0}},
          .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}, {"dbias", WK_SKIP, 0}},
-         .params = {EPS},
+         .params = WK_PARAM_LIST(EPS),
          .infer = infer_add_backward,
          .samples = add_backward_samples,
          .errors = add_backward_errors},
@@ -404,7 +404,7 @@ wk_op wk_ops_norm[] = {
                          .dtypes = WK_FLOATS,
                          .in = {{"x", 0, 0}, {"residual", 0, 0}, {"weight", WK_OPTIONAL, 0}},
                          .out = {{"y", 0, 0}, {"sum", WK_SKIP, 0}},
-                         .params = {EPS},
+                         .params = WK_PARAM_LIST(EPS),
                          .infer = infer_add,
                          .samples = add_rms_samples,
                          .errors = add_errors},
@@ -414,7 +414,7 @@ wk_op wk_ops_norm[] = {
          .dtypes = WK_FLOATS,
          .in = {{"sum", 0, 0}, {"dy", 0, 0}, {"dsum", WK_OPTIONAL, 0}, {"weight", WK_OPTIONAL, 0}},
          .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}},
-         .params = {EPS},
+         .params = WK_PARAM_LIST(EPS),
          .infer = infer_add_backward,
          .samples = add_backward_samples,
          .errors = add_backward_errors},
@@ -423,7 +423,7 @@ wk_op wk_ops_norm[] = {
                        .dtypes = WK_FLOATS,
                        .in = {{"x", 0, 0}, {"weight", WK_OPTIONAL, 0}, {"bias", WK_OPTIONAL, 0}},
                        .out = {{"y", 0, 0}},
-                       .params = {GROUPS, EPS},
+                       .params = WK_PARAM_LIST(GROUPS, EPS),
                        .infer = infer_own,
                        .samples = group_samples,
                        .errors = group_errors},
@@ -432,7 +432,7 @@ wk_op wk_ops_norm[] = {
                                 .dtypes = WK_FLOATS,
                                 .in = {{"x", 0, 0}, {"dy", 0, 0}, {"weight", WK_OPTIONAL, 0}},
                                 .out = {{"dx", WK_SKIP, 0}, {"dweight", WK_SKIP, 0}, {"dbias", WK_SKIP, 0}},
-                                .params = {GROUPS, EPS},
+                                .params = WK_PARAM_LIST(GROUPS, EPS),
                                 .infer = infer_own_backward,
                                 .samples = group_backward_samples,
                                 .errors = group_backward_errors},

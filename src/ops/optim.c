@@ -177,16 +177,17 @@ SAMPLES(adamw_list_errors, "step=1 ! tensors", "param0=T[3] grad0=T[3] m0=T[3] s
 #define SGD(field) offsetof(wk_sgd_params, field)
 #define ADAMW(field) offsetof(wk_adamw_options, field)
 
-/* clang-format off */
 #define SGD_PARAMS \
-    {"lr", WK_P_FLOAT, SGD(lr), NULL, NULL, 0}, {"momentum", WK_P_FLOAT, SGD(momentum), "0", NULL, 0}, \
-    {"weight_decay", WK_P_FLOAT, SGD(weight_decay), "0", NULL, 0}
+    WK_PARAM_LIST({"lr", WK_P_FLOAT, SGD(lr), NULL, NULL, 0}, \
+                  {"momentum", WK_P_FLOAT, SGD(momentum), "0", NULL, 0}, \
+                  {"weight_decay", WK_P_FLOAT, SGD(weight_decay), "0", NULL, 0})
 #define ADAMW_PARAMS \
-    {"lr", WK_P_FLOAT, ADAMW(lr), "0.001", NULL, 0}, {"beta1", WK_P_FLOAT, ADAMW(beta1), "0.9", NULL, 0}, \
-    {"beta2", WK_P_FLOAT, ADAMW(beta2), "0.999", NULL, 0}, {"eps", WK_P_FLOAT, ADAMW(eps), "1e-8", NULL, 0}, \
-    {"weight_decay", WK_P_FLOAT, ADAMW(weight_decay), "0.01", NULL, 0}, \
-    {"step", WK_P_INT, ADAMW(step), NULL, NULL, 0}
-/* clang-format on */
+    WK_PARAM_LIST({"lr", WK_P_FLOAT, ADAMW(lr), "0.001", NULL, 0}, \
+                  {"beta1", WK_P_FLOAT, ADAMW(beta1), "0.9", NULL, 0}, \
+                  {"beta2", WK_P_FLOAT, ADAMW(beta2), "0.999", NULL, 0}, \
+                  {"eps", WK_P_FLOAT, ADAMW(eps), "1e-8", NULL, 0}, \
+                  {"weight_decay", WK_P_FLOAT, ADAMW(weight_decay), "0.01", NULL, 0}, \
+                  {"step", WK_P_INT, ADAMW(step), NULL, NULL, 0})
 
 wk_op wk_ops_optim[] = {
     [OP_sgd_step] = {.name = "sgd_step",
@@ -194,7 +195,7 @@ wk_op wk_ops_optim[] = {
                      .dtypes = WK_FLOATS,
                      .in = {{"param", 0, 0}, {"grad", 0, 0}, {"momentum", WK_OPTIONAL, WK_FLOATS}},
                      .out = {{"param", WK_SKIP, 0}, {"momentum", WK_SKIP, 0}},
-                     .params = {SGD_PARAMS},
+                     .params = SGD_PARAMS,
                      .infer = infer_sgd,
                      .samples = sgd_samples,
                      .errors = sgd_errors},
@@ -203,7 +204,7 @@ wk_op wk_ops_optim[] = {
                        .dtypes = WK_FLOATS,
                        .in = {{"param", 0, 0}, {"grad", 0, 0}, {"m", 0, WK_FLOATS}, {"v", 0, WK_FLOATS}},
                        .out = {{"param", WK_SKIP, 0}, {"m", WK_SKIP, 0}, {"v", WK_SKIP, 0}},
-                       .params = {ADAMW_PARAMS},
+                       .params = ADAMW_PARAMS,
                        .infer = infer_adamw,
                        .samples = adamw_samples,
                        .errors = adamw_errors},
@@ -213,7 +214,7 @@ wk_op wk_ops_optim[] = {
                           .in = {{"tensors", WK_TAIL | WK_ANY, 0}},
                           .tail_name = sgd_name,
                           .tail_gives = sgd_gives,
-                          .params = {SGD_PARAMS},
+                          .params = SGD_PARAMS,
                           .infer = infer_list,
                           .samples = sgd_list_samples,
                           .errors = sgd_list_errors},
@@ -223,7 +224,7 @@ wk_op wk_ops_optim[] = {
                             .in = {{"tensors", WK_TAIL | WK_ANY, 0}},
                             .tail_name = adamw_name,
                             .tail_gives = adamw_gives,
-                            .params = {ADAMW_PARAMS},
+                            .params = ADAMW_PARAMS,
                             .infer = infer_list,
                             .samples = adamw_list_samples,
                             .errors = adamw_list_errors},

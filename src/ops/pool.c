@@ -238,7 +238,7 @@ enum {
                     .dtypes = WK_FLOATS, \
                     .in = {{"x", 0, 0}}, \
                     .out = {{"y", 0, 0}, {"indices", WK_OPTIONAL | WK_SKIP, WK_SET(WK_U32)}}, \
-                    .params = {WINDOWS(n)}, \
+                    .params = WK_PARAM_LIST(WINDOWS(n)), \
                     .infer = infer_max_pool, \
                     .samples = pool##n##d_samples, \
                     .errors = pool##n##d_errors}, \
@@ -247,7 +247,7 @@ enum {
                                .dtypes = WK_FLOATS, \
                                .in = {{"x", 0, 0}, {"dy", 0, 0}, {"indices", WK_OPTIONAL, WK_SET(WK_U32)}}, \
                                .out = {{"dx", 0, 0}}, \
-                               .params = {WINDOWS(n)}, \
+                               .params = WK_PARAM_LIST(WINDOWS(n)), \
                                .infer = infer_backward, \
                                .samples = name_##_backward_samples, \
                                .errors = name_##_backward_errors}
@@ -257,7 +257,7 @@ enum {
                     .dtypes = WK_FLOATS, \
                     .in = {{"x", 0, 0}}, \
                     .out = {{"y", 0, 0}}, \
-                    .params = {WINDOWS(n), INCLUDE_PAD}, \
+                    .params = WK_PARAM_LIST(WINDOWS(n), INCLUDE_PAD), \
                     .infer = infer_pool, \
                     .samples = name_##_samples, \
                     .errors = name_##_errors}, \
@@ -266,7 +266,7 @@ enum {
                                .dtypes = WK_FLOATS, \
                                .in = {{"x", 0, 0}, {"dy", 0, 0}}, \
                                .out = {{"dx", 0, 0}}, \
-                               .params = {WINDOWS(n), INCLUDE_PAD}, \
+                               .params = WK_PARAM_LIST(WINDOWS(n), INCLUDE_PAD), \
                                .infer = infer_backward, \
                                .samples = name_##_backward_samples, \
                                .errors = name_##_backward_errors}

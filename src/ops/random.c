@@ -121,20 +121,16 @@ SAMPLES(dropout_backward_errors, "p=0.5 seed=1 ! dy", "dy=T[3] seed=1 ! p",
 enum { OP_rand, OP_randn, OP_dropout, OP_dropout_backward };
 
 #define NUMBER_PARAMS(a_name, a_value, b_name, b_value) \
-    { \
-        {"shape", WK_P_LIST, offsetof(wk_random_params, shape), NULL, NULL, 0}, \
-            {"dtype", WK_P_DTYPE, offsetof(wk_random_params, dtype), NULL, NULL, 0}, \
-            {"seed", WK_P_INT, offsetof(wk_random_params, seed), NULL, NULL, 0}, \
-            {"offset", WK_P_INT, offsetof(wk_random_params, offset), "0", NULL, 0}, \
-            {a_name, WK_P_FLOAT, offsetof(wk_random_params, a), a_value, NULL, 0}, \
-            {b_name, WK_P_FLOAT, offsetof(wk_random_params, b), b_value, NULL, 0}, \
-    }
+    WK_PARAM_LIST({"shape", WK_P_LIST, offsetof(wk_random_params, shape), NULL, NULL, 0}, \
+                  {"dtype", WK_P_DTYPE, offsetof(wk_random_params, dtype), NULL, NULL, 0}, \
+                  {"seed", WK_P_INT, offsetof(wk_random_params, seed), NULL, NULL, 0}, \
+                  {"offset", WK_P_INT, offsetof(wk_random_params, offset), "0", NULL, 0}, \
+                  {a_name, WK_P_FLOAT, offsetof(wk_random_params, a), a_value, NULL, 0}, \
+                  {b_name, WK_P_FLOAT, offsetof(wk_random_params, b), b_value, NULL, 0})
 #define DROPOUT_PARAMS \
-    { \
-        {"p", WK_P_FLOAT, offsetof(wk_dropout_params, p), NULL, NULL, 0}, \
-            {"seed", WK_P_INT, offsetof(wk_dropout_params, seed), NULL, NULL, 0}, \
-            {"offset", WK_P_INT, offsetof(wk_dropout_params, offset), "0", NULL, 0}, \
-    }
+    WK_PARAM_LIST({"p", WK_P_FLOAT, offsetof(wk_dropout_params, p), NULL, NULL, 0}, \
+                  {"seed", WK_P_INT, offsetof(wk_dropout_params, seed), NULL, NULL, 0}, \
+                  {"offset", WK_P_INT, offsetof(wk_dropout_params, offset), "0", NULL, 0})
 
 wk_op wk_ops_random[] = {
     [OP_rand] = {.name = "rand",

@@ -169,7 +169,7 @@ enum {
                     .dtypes = dtypes_, \
                     .in = {{"x", 0, 0}}, \
                     .out = {{"y", 0, 0}}, \
-                    .params = {UNPACK params_}, \
+                    .params = WK_PARAM_LIST(UNPACK params_), \
                     .infer = infer_upsample, \
                     .samples = samples_##_samples, \
                     .errors = samples_##_errors}, \
@@ -178,7 +178,7 @@ enum {
                                .dtypes = WK_FLOATS, \
                                .in = {{"dy", 0, 0}}, \
                                .out = {{"dx", 0, 0}}, \
-                               .params = {INPUT_SIZE, UNPACK params_}, \
+                               .params = WK_PARAM_LIST(INPUT_SIZE, UNPACK params_), \
                                .infer = infer_backward, \
                                .samples = samples_##_backward_samples, \
                                .errors = samples_##_backward_errors}

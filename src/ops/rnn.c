@@ -251,13 +251,11 @@ enum { OP_rnn, OP_rnn_backward };
 #name, type, offsetof(wk_rnn_options, name), value, choices, 0 \
     }
 #define PARAMS \
-    { \
-        FIELD(mode, WK_P_ENUM, "lstm", "lstm|gru|relu|tanh"), FIELD(hidden, WK_P_INT, NULL, NULL), \
-            FIELD(layers, WK_P_INT, "1", NULL), FIELD(bidirectional, WK_P_BOOL, "0", NULL), \
-            FIELD(bias, WK_P_BOOL, "1", NULL), FIELD(dropout, WK_P_FLOAT, "0", NULL), \
-            FIELD(seed, WK_P_INT, "0", NULL), FIELD(offset, WK_P_INT, "0", NULL), \
-            FIELD(training, WK_P_BOOL, "0", NULL), \
-    }
+    WK_PARAM_LIST(FIELD(mode, WK_P_ENUM, "lstm", "lstm|gru|relu|tanh"), FIELD(hidden, WK_P_INT, NULL, NULL), \
+                  FIELD(layers, WK_P_INT, "1", NULL), FIELD(bidirectional, WK_P_BOOL, "0", NULL), \
+                  FIELD(bias, WK_P_BOOL, "1", NULL), FIELD(dropout, WK_P_FLOAT, "0", NULL), \
+                  FIELD(seed, WK_P_INT, "0", NULL), FIELD(offset, WK_P_INT, "0", NULL), \
+                  FIELD(training, WK_P_BOOL, "0", NULL))
 #define U8 WK_SET(WK_U8)
 
 wk_op wk_ops_rnn[] = {

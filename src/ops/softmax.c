@@ -59,10 +59,9 @@ SAMPLES(softmax_backward_errors, "y=T[3] ! dy", "y=T[3] dy=T[4] ! dy", "y=T[3] d
 
 enum { OP_softmax, OP_softmax_backward };
 #define PARAMS \
-    { \
+    WK_PARAM_LIST( \
         {"dim", WK_P_LIST, offsetof(wk_softmax_params, dims), "-1", NULL, 0}, \
-            {"mode", WK_P_ENUM, offsetof(wk_softmax_params, mode), "accurate", "accurate|fast|log", 0}, \
-    }
+        {"mode", WK_P_ENUM, offsetof(wk_softmax_params, mode), "accurate", "accurate|fast|log", 0})
 
 wk_op wk_ops_softmax[] = {
     [OP_softmax] = {.name = "softmax",

@@ -190,39 +190,16 @@ SAMPLES(arange_errors, "start=0 stop=1 step=0 dtype=f32 ! step", "start=0 dtype=
             "dx", 0, 0 \
         } \
     }
-#define SLOPE \
-    { \
-        { \
-            "slope", WK_P_SCALAR, AT(a), "0.01", NULL, 0 \
-        } \
-    }
-#define ALPHA \
-    { \
-        { \
-            "alpha", WK_P_SCALAR, AT(a), "1", NULL, 0 \
-        } \
-    }
+#define SLOPE WK_PARAM_LIST({"slope", WK_P_SCALAR, AT(a), "0.01", NULL, 0})
+#define ALPHA WK_PARAM_LIST({"alpha", WK_P_SCALAR, AT(a), "1", NULL, 0})
 #define MIN_MAX \
-    { \
-        {"min", WK_P_SCALAR, AT(a), "-inf", NULL, 0}, { "max", WK_P_SCALAR, AT(b), "inf", NULL, 0 } \
-    }
+    WK_PARAM_LIST({"min", WK_P_SCALAR, AT(a), "-inf", NULL, 0}, {"max", WK_P_SCALAR, AT(b), "inf", NULL, 0})
 #define ALPHA_BETA_GAMMA \
-    { \
-        {"alpha", WK_P_SCALAR, AT(a), NULL, NULL, 0}, {"beta", WK_P_SCALAR, AT(b), NULL, NULL, 0}, \
-        { \
-            "gamma", WK_P_SCALAR, AT(c), NULL, NULL, 0 \
-        } \
-    }
-#define EXPONENT \
-    { \
-        { \
-            "e", WK_P_SCALAR, AT(a), NULL, NULL, 0 \
-        } \
-    }
+    WK_PARAM_LIST({"alpha", WK_P_SCALAR, AT(a), NULL, NULL, 0}, {"beta", WK_P_SCALAR, AT(b), NULL, NULL, 0}, \
+                  {"gamma", WK_P_SCALAR, AT(c), NULL, NULL, 0})
+#define EXPONENT WK_PARAM_LIST({"e", WK_P_SCALAR, AT(a), NULL, NULL, 0})
 #define MUL_ADD \
-    { \
-        {"mul", WK_P_SCALAR, AT(a), NULL, NULL, 0}, { "add", WK_P_SCALAR, AT(b), NULL, NULL, 0 } \
-    }
+    WK_PARAM_LIST({"mul", WK_P_SCALAR, AT(a), NULL, NULL, 0}, {"add", WK_P_SCALAR, AT(b), NULL, NULL, 0})
 
 enum {
 #define INDEX(name, ...) OP_##name, OP_##name##_backward,
@@ -284,7 +261,8 @@ wk_op wk_ops_unary[] = {
                  .dtypes = WK_ALL,
                  .in = IN_X,
                  .out = {{"y", WK_ANY, 0}},
-                 .params = {{"dtype", WK_P_DTYPE, offsetof(wk_cast_params, dtype), NULL, NULL, 0}},
+                 .params =
+                     WK_PARAM_LIST({"dtype", WK_P_DTYPE, offsetof(wk_cast_params, dtype), NULL, NULL, 0}),
                  .infer = infer_cast,
                  .samples = cast_samples,
                  .errors = cast_errors},
@@ -292,9 +270,10 @@ wk_op wk_ops_unary[] = {
                  .summary = "one value everywhere",
                  .dtypes = WK_ALL,
                  .out = OUT_Y,
-                 .params = {{"shape", WK_P_LIST, offsetof(wk_fill_params, shape), NULL, NULL, 0},
-                            {"dtype", WK_P_DTYPE, offsetof(wk_fill_params, dtype), NULL, NULL, 0},
-                            {"value", WK_P_SCALAR, offsetof(wk_fill_params, value), NULL, NULL, 0}},
+                 .params =
+                     WK_PARAM_LIST({"shape", WK_P_LIST, offsetof(wk_fill_params, shape), NULL, NULL, 0},
+                                   {"dtype", WK_P_DTYPE, offsetof(wk_fill_params, dtype), NULL, NULL, 0},
+                                   {"value", WK_P_SCALAR, offsetof(wk_fill_params, value), NULL, NULL, 0}),
                  .infer = infer_fill,
                  .samples = fill_samples,
                  .errors = fill_errors},
@@ -302,10 +281,11 @@ wk_op wk_ops_unary[] = {
                    .summary = "start, start + step, ... up to stop",
                    .dtypes = WK_ALL,
                    .out = OUT_Y,
-                   .params = {{"start", WK_P_SCALAR, offsetof(wk_arange_params, start), NULL, NULL, 0},
-                              {"stop", WK_P_SCALAR, offsetof(wk_arange_params, stop), NULL, NULL, 0},
-                              {"step", WK_P_SCALAR, offsetof(wk_arange_params, step), "1", NULL, 0},
-                              {"dtype", WK_P_DTYPE, offsetof(wk_arange_params, dtype), NULL, NULL, 0}},
+                   .params =
+                       WK_PARAM_LIST({"start", WK_P_SCALAR, offsetof(wk_arange_params, start), NULL, NULL, 0},
+                                     {"stop", WK_P_SCALAR, offsetof(wk_arange_params, stop), NULL, NULL, 0},
+                                     {"step", WK_P_SCALAR, offsetof(wk_arange_params, step), "1", NULL, 0},
+                                     {"dtype", WK_P_DTYPE, offsetof(wk_arange_params, dtype), NULL, NULL, 0}),
                    .infer = infer_arange,
                    .samples = arange_samples,
                    .errors = arange_errors},

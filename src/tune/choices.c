@@ -56,7 +56,7 @@ static uint64_t mix_tensor(uint64_t h, const wk_tensor *t)
 
 static uint64_t mix_params(uint64_t h, const wk_call *c)
 {
-    for (const wk_param *p = c->op->params; p < c->op->params + WK_MAX_PARAMS && p->name; p++) {
+    for (const wk_param *p = c->op->params; p && p->name; p++) {
         const char *field = (const char *)c->params + p->offset;
         if (p->type == WK_P_LIST) {
             const wk_list *list = (const wk_list *)field;

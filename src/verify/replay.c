@@ -132,8 +132,7 @@ void wk_replay_params(wk_text *text, const wk_op *op, const void *params)
 {
     _Alignas(16) char defaults[WK_PARAMS_BYTES];
     wk_params_defaults(op, defaults);
-    for (int i = 0; i < WK_MAX_PARAMS && op->params[i].name; i++) {
-        const wk_param *p = &op->params[i];
+    for (const wk_param *p = op->params; p && p->name; p++) {
         const char *field = (const char *)params + p->offset;
         if (p->fallback && memcmp(field, defaults + p->offset, wk_param_bytes(p)) == 0)
             continue;
