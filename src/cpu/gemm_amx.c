@@ -221,7 +221,8 @@ void WK_ISA(gemm_pack_amx)(void *dst, int64_t width, const void *src, int64_t sx
 #define KERNEL(elements, run, ...) \
     { \
         .tile = run, .bytes = (elements) * sizeof(uint32_t), .rows = SIDE, .pair = 2, .blocks = 2, \
-        .step = PAIRS, .dtype = WK_DTYPE_COUNT, .begin = amx_begin, .end = amx_end, __VA_ARGS__ \
+        .step = PAIRS, .a_dtype = WK_DTYPE_COUNT, .b_dtype = WK_DTYPE_COUNT, .begin = amx_begin, \
+        .end = amx_end, __VA_ARGS__ \
     }
 #define PIECES(n, name) \
     KERNEL(n, run_##name, .lanes = SIDE, .vectors = 1, .pieces = n, .cut_a = WK_ISA(gemm_cut_a_##name), \

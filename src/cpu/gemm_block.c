@@ -50,16 +50,26 @@ static void plan_tiles(gemm_plan *plan, const wk_gemm_args *g)
     }
 }
 
+/* Whether the kernel can read A as it is. */
+static bool fits_a(const gemm_kernel *kernel, const wk_gemm_args *g)
+{
+    return g->a.dtype == kernel->a_dtype &&
+           (kernel->pair == 1 || (g->a.cs == 1 && g->a.rs % kernel->pair == 0 && g->k % kernel->pair == 0));
+}
+
+/* Rows that are runs of memory are read where they are: what another thread has packed comes from its caches, which may be
+ * far, and has to be taken out of ours before it is packed anew. */
 static bool plan_packs_a(const gemm_kernel *kernel, const wk_gemm_args *g)
 {
-    if (g->a.dtype != kernel->dtype)
+    if (!fits_a(kernel, g))
         return true;
-    return g->n > 2 * gemm_panel_columns(kernel) && g->m * g->k * (int64_t)kernel->bytes > SMALL_BYTES;
+    return g->a.cs != 1 && g->n > 2 * gemm_panel_columns(kernel) &&
+           g->m * g->k * (int64_t)kernel->bytes > SMALL_BYTES;
 }
 
 static bool plan_reads_b(const gemm_kernel *kernel, const wk_gemm_args *g)
 {
-    if (g->pack_b || g->b.dtype != kernel->dtype || g->b.cs != 1)
+    if (g->pack_b || g->b.dtype != kernel->b_dtype || g->b.cs != 1)
         return false;
     return g->m <= 2 * kernel->rows || g->k * g->n * (int64_t)kernel->bytes <= SMALL_BYTES;
 }
@@ -221,12 +231,20 @@ static int64_t pack_tasks_a(const block *s)
     return s->plan->pack_a && !s->keeps_a ? gemm_blocks(s->mn, PACK_PANELS_A * s->plan->kernel->rows) : 0;
 }
 
+static int64_t pack_tasks_b(const block *s)
+{
+    return s->plan->share_b ? gemm_blocks(s->jn, gemm_panel_columns(s->plan->kernel)) : 0;
+}
+
+/* Tasks of A and of B are mixed evenly: threads take neighbouring ones, and the columns of B that a thread has packed
+ * are those of the tiles that it works out afterwards. */
 static void pack_task(void *ctx, int64_t task)
 {
     block *s = ctx;
-    int64_t tasks_a = pack_tasks_a(s), nr = gemm_panel_columns(s->plan->kernel), j = (task - tasks_a) * nr;
-    if (task < tasks_a) {
-        if (pack_a_panels(s, task * PACK_PANELS_A, (task + 1) * PACK_PANELS_A))
+    int64_t tasks_a = pack_tasks_a(s), tasks = tasks_a + pack_tasks_b(s), a = task * tasks_a / tasks;
+    int64_t nr = gemm_panel_columns(s->plan->kernel), j = (task - a) * nr;
+    if ((task + 1) * tasks_a / tasks > a) {
+        if (pack_a_panels(s, a * PACK_PANELS_A, (a + 1) * PACK_PANELS_A))
             atomic_store(&s->odd_a, true);
     } else if (pack_b_panel(s, s->q0, s->qn, s->j0 + j, gemm_min(nr, s->jn - j),
                             s->b + j * padded(s->plan->kernel, s->qn) * (int64_t)s->plan->kernel->bytes)) {
@@ -237,12 +255,8 @@ static void pack_task(void *ctx, int64_t task)
 static void pack_block(block *s)
 {
     const gemm_plan *plan = s->plan;
-    int64_t tasks = pack_tasks_a(s);
-    int64_t bytes = (tasks ? s->mn : 0) * s->qn * (int64_t)plan->kernel->bytes;
-    if (plan->share_b) {
-        tasks += gemm_blocks(s->jn, gemm_panel_columns(plan->kernel));
-        bytes += s->jn * s->qn * (int64_t)plan->kernel->bytes;
-    }
+    int64_t a = pack_tasks_a(s), b = pack_tasks_b(s), tasks = a + b;
+    int64_t bytes = ((a ? s->mn : 0) + (b ? s->jn : 0)) * s->qn * (int64_t)plan->kernel->bytes;
     if (bytes > SERIAL_PACK)
         wk_parallel_for(tasks, pack_task, s);
     else
@@ -280,15 +294,15 @@ static void find_a(const block *s, gemm_tile *t, int64_t q, int64_t i, char *loc
                ((i - s->i0) * padded(kernel, s->qn) + (q - s->q0) * kernel->rows) * (int64_t)kernel->bytes;
         t->a_rs = kernel->step;
         t->a_ks = kernel->rows;
-    } else if (s->g->a.dtype != kernel->dtype) {
+    } else if (!fits_a(kernel, s->g)) {
         s->packer_a(local, kernel->rows, at(&s->g->a, i, q), s->g->a.rs, s->g->a.cs, t->rows, t->k);
         t->a = local;
         t->a_rs = 1;
         t->a_ks = kernel->rows;
     } else {
-        t->a = at(&s->g->a, i, q);
-        t->a_rs = s->g->a.rs;
-        t->a_ks = s->g->a.cs;
+        t->a = at(&s->g->a, i, q * kernel->pair);
+        t->a_rs = s->g->a.rs / kernel->pair;
+        t->a_ks = kernel->pair == 1 ? s->g->a.cs : 1;
     }
 }
 

@@ -65,8 +65,9 @@ typedef struct {
      * True if one is odd: none of its pieces is any good then. */
     bool (*cut_a)(void *dst, const float *src, int64_t rows),
         (*cut_b)(void *dst, const float *src, int64_t width);
-    wk_dtype dtype;     /* that a matrix must have to be read without packing; WK_DTYPE_COUNT: none */
-    gemm_packer pack_a; /* NULL: A is packed as B is */
+    /* That a matrix must have to be read without packing; WK_DTYPE_COUNT: none. Pairs of A are two values of a row. */
+    wk_dtype a_dtype, b_dtype;
+    gemm_packer pack_a;                /* NULL: A is packed as B is */
     void (*begin)(void), (*end)(void); /* NULL, or around the tiles that a thread works out */
 } gemm_kernel;
 

@@ -4,6 +4,7 @@
 
 #define REAL float
 #define PACKED float
+#define ALIGNED sizeof(float)
 #define NAME(x) x##_f32
 #define FUNCTION
 #define MULADD(acc, a, b) ((acc) + (a) * (b))
@@ -11,20 +12,22 @@
 
 #define REAL double
 #define PACKED double
+#define ALIGNED sizeof(double)
 #define NAME(x) x##_f64
 #define FUNCTION
 #define MULADD(acc, a, b) ((acc) + (a) * (b))
 #include "gemm_kernel.inc.h"
 
 /* What differs among the kernels here. */
-#define KERNEL(name, values, direct) \
+#define KERNEL(name, values, direct_a, direct_b) \
     { \
         .tile = run_tile_##name, .bytes = WK_VEC_BYTES / LANES_##name, .lanes = LANES_##name, \
-        .rows = GEMM_MR, .vectors = GEMM_NV, .pair = values, .blocks = 1, .step = 1, .dtype = direct \
+        .rows = GEMM_MR, .vectors = GEMM_NV, .pair = values, .blocks = 1, .step = 1, .a_dtype = direct_a, \
+        .b_dtype = direct_b \
     }
 
-const gemm_kernel WK_ISA(gemm_kernel_f32) = KERNEL(f32, 1, WK_F32);
-static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64);
+const gemm_kernel WK_ISA(gemm_kernel_f32) = KERNEL(f32, 1, WK_F32, WK_F32);
+static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64, WK_F64);
 
 #ifdef __AVX512F__
 #include <immintrin.h>
@@ -33,12 +36,13 @@ static const gemm_kernel kernel_f64 = KERNEL(f64, 1, WK_F64);
  * It takes subnormal inputs and results for zero. */
 #define REAL float
 #define PACKED int32_t
+#define ALIGNED sizeof(uint16_t)
 #define NAME(x) x##_bf16
 #define FUNCTION __attribute__((target("avx512bf16")))
 #define MULADD(acc, a, b) (vec_bf16) _mm512_dpbf16_ps((__m512)(acc), (__m512bh)(a), (__m512bh)(b))
 #include "gemm_kernel.inc.h"
 
-static const gemm_kernel kernel_bf16 = KERNEL(bf16, 2, WK_DTYPE_COUNT);
+static const gemm_kernel kernel_bf16 = KERNEL(bf16, 2, WK_BF16, WK_DTYPE_COUNT);
 #endif
 
 #if GEMM_TILES

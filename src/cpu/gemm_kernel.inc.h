@@ -1,6 +1,7 @@
 /* gemm_kernel.inc.h: the tile kernel, included once for each kind of packed element. Set before:
  *   REAL     type of a result
  *   PACKED   type of a packed element, of the same size
+ *   ALIGNED  to which those of A are
  *   NAME(x)  x with the suffix of this kind
  *   FUNCTION attributes of all functions here (instruction sets beyond those of the file)
  *   MULADD   (acc, a, b): acc + a * b on vectors */
@@ -9,6 +10,7 @@ typedef REAL NAME(vec) __attribute__((vector_size(WK_VEC_BYTES)));
 typedef REAL NAME(uvec) __attribute__((vector_size(WK_VEC_BYTES), aligned(sizeof(REAL)), may_alias));
 typedef PACKED NAME(pvec) __attribute__((vector_size(WK_VEC_BYTES)));
 typedef PACKED NAME(upvec) __attribute__((vector_size(WK_VEC_BYTES), aligned(sizeof(REAL)), may_alias));
+typedef PACKED NAME(element) __attribute__((aligned(ALIGNED), may_alias));
 
 enum { NAME(LANES) = WK_VEC_BYTES / sizeof(REAL) };
 
@@ -41,7 +43,8 @@ FUNCTION static inline __attribute__((always_inline)) void NAME(tile)(const gemm
         for (int v = 0; v < nv; v++)
             __builtin_prefetch(c + (i < t->rows ? i * t->ldc : 0) + v * NAME(LANES), 1);
 
-    const PACKED *a = t->a, *b = t->b;
+    const NAME(element) *a = t->a;
+    const PACKED *b = t->b;
     int64_t a_ks = t->a_ks, b_ks = t->b_ks;
     for (int64_t p = t->k; p > 0; p--) {
         NAME(pvec) bv[GEMM_NV];
@@ -91,6 +94,7 @@ FUNCTION static void NAME(run_tile)(const gemm_tile *t)
 
 #undef REAL
 #undef PACKED
+#undef ALIGNED
 #undef NAME
 #undef FUNCTION
 #undef MULADD
