@@ -99,7 +99,7 @@ run 1 'sum: .*nothere: .*No such file' sum nothere y
 run 1 'nosuch: no such op' nosuch x y
 run 1 'sum: dims: expected' sum x y dims=7
 run 1 'sum: dims: expected' sum x y dims=a
-run 1 'sum: speed: no such parameter' sum x y speed=9
+run 1 'sum: speed: no such parameter, expected dims, keepdim' sum x y speed=9
 run 1 'sum: dim: expected once' sum x y dims=0 dim=1
 run 1 'avg_pool2d: stride: expected' avg_pool2d plane y kernel_size=2 stride=kernel
 run 1 'sum: outputs: expected all' sum x y outputs=some

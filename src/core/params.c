@@ -206,7 +206,11 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
         *seen |= 1u << (p - op->params);
         return WK_OK;
     }
-    return wk_fail(WK_ERR_PARAM, "%s: %.40s: no such parameter", op->name, name);
+    char names[160] = "none";
+    size_t at = 0;
+    for (const wk_param *p = op->params; p->name && p < op->params + WK_MAX_PARAMS && at < sizeof names; p++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", p->name);
+    return wk_fail(WK_ERR_PARAM, "%s: %.40s: no such parameter, expected %s", op->name, name, names);
 }
 
 wk_status wk_params_complete(const wk_op *op, unsigned seen)

@@ -137,7 +137,7 @@ GRAD(clamp, (x > a || a == -INFINITY) && (x < b || b == INFINITY) ? dy : 0)
 MAP(affine, x *a + b)
 GRAD(affine, dy *a)
 MAP(power, R_POW(a + b * x, c))
-GRAD(power, dy *b *c *R_POW(a + b * x, c - 1))
+GRAD(power, c == 0 ? 0 : dy * b * c * R_POW(a + b * x, c - 1))
 MAP(powf, R_POW(x, a))
 GRAD(powf, a == 0 ? 0 : dy * a * R_POW(x, a - 1))
 /* Sine and cosine go by blocks: huge arguments need another way than the rest. */

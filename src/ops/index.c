@@ -199,7 +199,7 @@ SAMPLES(select_samples, "x=T[4,5] ids=i64[7]:0..4 dim=0", "x=T[4,5] ids=u8[3]:0.
 SAMPLES(select_errors, "x=T[4,5] ids=i64[7]:0..4 ! dim", "x=T[4,5] ids=i64[7]:0..4 dim=2 ! dim",
         "x=T[4,5] ids=i64[7,1]:0..4 dim=0 ! ids", "x=T[4,5] ids=i64[7]:4..5 dim=0 ! ids",
         "x=T[4,5] ids=i32[7]:-1..0 dim=0 ! -1", "x=T[4,5] ids=i16[7]:0..4 dim=0 ! ids",
-        "x=T[] ids=i64[1]:0..1 dim=0 ! x");
+        "x=T[] ids=i64[1]:0..1 dim=0 ! x", "x=T[0,5] ids=i64[1]:0..1 dim=0 ! expected");
 SAMPLES(index_add_samples, "x=T[4,5] ids=i64[7]:0..4 src=T[7,5] dim=0",
         "x=T[4,5] ids=u8[3]:0..5 src=T[4,3] dim=1", "x=T[3,4,5] ids=i32[6]:0..4 src=T[3,6,5] dim=1",
         "x=T[4,5] ids=u32[0] src=T[4,0] dim=-1", "x=T[4,0] ids=i64[3]:0..4 src=T[3,0] dim=0",

@@ -94,7 +94,8 @@ bool wk_join_rows(wk_tensor *t)
     memcpy(strides[0], t->strides, sizeof t->strides);
     memcpy(shape, t->shape, sizeof shape);
     int64_t rows = wk_shape_count(last, t->shape);
-    int left = rows ? wk_shape_coalesce(last, shape, 1, strides) : 0; /* without rows any stride is right */
+    /* without elements any stride is right */
+    int left = rows && shape[last] ? wk_shape_coalesce(last, shape, 1, strides) : 0;
     if (left > 1)
         return false;
     t->rank = 2;
@@ -249,7 +250,8 @@ SAMPLES(linear_samples, "x=T[4,5] weight=T[3,5] bias=T[3]", "x=T[2,3,5] weight=T
         "x=T[2,5] weight=T[3,5] act=gelu_erf", "x=T[6,1100]:0..1 weight=T[9,1100]:0..1 bias=T[9] act=relu",
         "x=T[70,600]:0..1 weight=T[66,600]:0..1 bias=T[66] act=gelu",
         "x=T[1,4104]:0..1 weight=T[9,4104]:0..1 bias=T[9] act=silu", "x=T[3,2056]:0..1 weight=T[9,2056]:0..1",
-        "x=T[1,1000]:0..1 weight=T[90,1000]:0..1 bias=T[90] act=gelu", "x=T[40] weight=T[2400,40]");
+        "x=T[1,1000]:0..1 weight=T[90,1000]:0..1 bias=T[90] act=gelu", "x=T[40] weight=T[2400,40]",
+        "x=T[3,4,0] weight=T[5,0] bias=T[5]");
 SAMPLES(linear_errors, "x=T[4,5] ! weight", "x=T[4,5] weight=T[3,4] ! weight",
         "x=T[4,5] weight=T[3,5] bias=T[5] ! bias", "x=T[4,5] weight=T[3,5] act=cube ! act",
         "x=T[] weight=T[3,5] ! x");

@@ -142,10 +142,11 @@ SAMPLES(clamp_backward_samples, "x=T[4,5] dy=T[4,5] min=-1 max=1", "x=T[1025] dy
         "x=T[300] dy=T[300] min=0 max=1", "x=T[6]:special dy=T[6] min=0 max=1",
         "x=T[6]:special dy=T[6] min=0", "x=T[5] dy=T[5] min=2 max=-1");
 SAMPLES(power_samples, "x=T[4,5]:0.1..4 alpha=1 beta=0.5 gamma=2",
-        "x=T[1025]:0.1..4 alpha=0 beta=1 gamma=0.5", "x=T[5] alpha=1 beta=1 gamma=3");
+        "x=T[1025]:0.1..4 alpha=0 beta=1 gamma=0.5", "x=T[5]:-3..-1 alpha=0 beta=1 gamma=3");
 SAMPLES(power_errors, "x=T[3] ! alpha", "x=T[3] alpha=1 beta=x gamma=2 ! beta");
 SAMPLES(power_backward_samples, "x=T[4,5]:0.1..4 dy=T[4,5] alpha=1 beta=0.5 gamma=2",
-        "x=T[1025]:0.1..4 dy=T[1025] alpha=0.5 beta=1 gamma=0.5");
+        "x=T[1025]:0.1..4 dy=T[1025] alpha=0.5 beta=1 gamma=0.5",
+        "x=T[5]:-3..-1 dy=T[5] alpha=0 beta=1 gamma=3");
 SAMPLES(powf_samples, "x=T[4,5]:0.1..4 e=2.5", "x=T[1025] e=3", "x=T[4] e=0", "x=T[5]:0.1..4 e=-1.5");
 SAMPLES(powf_errors, "x=T[3] ! e", "x=i32[3] e=2 ! dtype");
 SAMPLES(powf_backward_samples, "x=T[4,5]:0.1..4 dy=T[4,5] e=2.5", "x=T[1025] dy=T[1025] e=3",

@@ -126,8 +126,11 @@ static wk_status run_one_hot(wk_call *c)
 {
     const wk_one_hot_params *p = c->params;
     for (int64_t i = 0; i < wk_count(c->out[0]); i++) {
-        bool on = wk_ref_get_int(c->in[0], i / p->depth) == i % p->depth;
-        wk_ref_set(c->out[0], i, on ? p->on.f : p->off.f);
+        const wk_scalar *v = wk_ref_get_int(c->in[0], i / p->depth) == i % p->depth ? &p->on : &p->off;
+        if (wk_is_float(c->out[0]->dtype))
+            wk_ref_set(c->out[0], i, v->f);
+        else
+            wk_ref_set_int(c->out[0], i, v->i);
     }
     return WK_OK;
 }

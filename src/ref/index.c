@@ -135,11 +135,15 @@ static wk_status run_scatter_backward(wk_call *c)
             wk_ref_set_int(writer, j, i);
     }
     for (int64_t i = 0; i < wk_count(ids) && c->out[1]; i++) {
-        bool there = lead(c, dy, ids, ids, i, &j);
-        wk_ref_set(c->out[1], i, there && wk_ref_get_int(writer, j) == i ? wk_ref_get(dy, j) : 0);
+        wk_ref_set(c->out[1], i, 0);
+        if (lead(c, dy, ids, ids, i, &j) && wk_ref_get_int(writer, j) == i)
+            wk_ref_move(c->out[1], i, dy, j);
     }
-    for (int64_t i = 0; i < wk_count(dy) && c->out[0]; i++)
-        wk_ref_set(c->out[0], i, wk_ref_get_int(writer, i) < 0 ? wk_ref_get(dy, i) : 0);
+    for (int64_t i = 0; i < wk_count(dy) && c->out[0]; i++) {
+        wk_ref_set(c->out[0], i, 0);
+        if (wk_ref_get_int(writer, i) < 0)
+            wk_ref_move(c->out[0], i, dy, i);
+    }
     return WK_OK;
 }
 

@@ -46,9 +46,13 @@ static wk_status run_sums(wk_call *c, const wk_tensor *x, bool backwards)
 static wk_status run_cumsum(wk_call *c) { return run_sums(c, c->in[0], false); }
 static wk_status run_cumsum_backward(wk_call *c) { return run_sums(c, c->in[1], true); }
 
-/* Whether a comes before b; equal ones (false both ways) keep their order. */
-static bool before(double a, double b, bool descending, bool nan_first)
+/* Whether element i of x comes before j; equal ones (false both ways) keep their order. */
+static bool before(const wk_tensor *x, int64_t i, int64_t j, bool descending, bool nan_first)
 {
+    double a = wk_ref_get(x, i), b = wk_ref_get(x, j);
+    int64_t whole_a = wk_ref_get_int(x, i), whole_b = wk_ref_get_int(x, j);
+    if (!wk_is_float(x->dtype)) /* f64 does not have every i64 */
+        return descending ? whole_a > whole_b : whole_a < whole_b;
     if (a != a || b != b)
         return nan_first ? a != a && b == b : a == a && b != b;
     return descending ? a > b : a < b;
@@ -60,11 +64,11 @@ static wk_status run_order(wk_call *c, bool descending, bool nan_first, wk_tenso
     const wk_tensor *x = c->in[0];
     lines l = lines_of(c, x), to = lines_of(c, y ? y : indices);
     for (int64_t i = 0; i < l.lines * l.n; i++) {
-        int64_t line = i / l.n, at = i % l.n, rank = 0;
-        double v = wk_ref_get(x, element(&l, line, at));
+        int64_t line = i / l.n, at = i % l.n, rank = 0, v = element(&l, line, at);
         for (int64_t j = 0; j < l.n; j++) {
-            double u = wk_ref_get(x, element(&l, line, j));
-            rank += before(u, v, descending, nan_first) || (j < at && !before(v, u, descending, nan_first));
+            int64_t u = element(&l, line, j);
+            rank +=
+                before(x, u, v, descending, nan_first) || (j < at && !before(x, v, u, descending, nan_first));
         }
         if (rank < to.n && y)
             wk_ref_move(y, element(&to, line, rank), x, element(&l, line, at));

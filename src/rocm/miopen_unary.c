@@ -156,8 +156,7 @@ static const pair a_sigmoid = {BOTH(.mode = miopenActivationLOGISTIC), .backward
                              .forward.mend = KEEP_NAN},
                   a_leaky_relu = {BOTH(.mode = miopenActivationLEAKYRELU, .given = true)},
                   a_elu = {BOTH(.mode = miopenActivationELU, .given = true),
-                           .forward.wrong_f16 = "MIOpen's elu takes 1 from a rounded exp"},
-                  a_power = {BOTH(.mode = miopenActivationPOWER, .given = true), .backward.mend = "y * dy"};
+                           .forward.wrong_f16 = "MIOpen's elu takes 1 from a rounded exp"};
 
 #define ROWS(name) \
     {#name, "miopen", run, refuse_##name, &a_##name.forward}, \
@@ -168,7 +167,7 @@ static const pair a_sigmoid = {BOTH(.mode = miopenActivationLOGISTIC), .backward
         return refuse_kind(c, c->in[1] ? &a_##name.backward : &a_##name.forward); \
     }
 /* clang-format off */
-#define ALL(X) X(sigmoid) X(tanh) X(relu) X(softplus) X(abs) X(relu6) X(clamp) X(leaky_relu) X(elu) X(power)
+#define ALL(X) X(sigmoid) X(tanh) X(relu) X(softplus) X(abs) X(relu6) X(clamp) X(leaky_relu) X(elu)
 ALL(REFUSE)
 
 const wk_impl wk_rocm_impls_unary[] = {

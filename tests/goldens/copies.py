@@ -67,9 +67,12 @@ def slice_assign(i, p):
 
 
 # The dtype under test is that of the result.
-@op("one_hot", ["ids=i64[6]:{0,2,-1,1,3,max} depth=4 dtype=T", "ids=u8[2,3]:{0,2,1,255,1,0} depth=3 on=2 off=1 dtype=T",
-                "ids=i32[3]:{0,2147483647,1} depth=2 on=5 dtype=T", "ids=u32[2]:{1,4294967295} depth=2 off=3 dtype=T"],
-    ints=INTS)
+ONE_HOT = ["ids=i64[6]:{0,2,-1,1,3,max} depth=4 dtype=T", "ids=u8[2,3]:{0,2,1,255,1,0} depth=3 on=2 off=1 dtype=T",
+           "ids=i32[3]:{0,2147483647,1} depth=2 on=5 dtype=T", "ids=u32[2]:{1,4294967295} depth=2 off=3 dtype=T"]
+
+
+@op("one_hot", ONE_HOT, ints=INTS,
+    int_cases=ONE_HOT + ["ids=i64[2]:{1,0} depth=2 on=9007199254740993 off=9223372036854775806 dtype=T"])
 def one_hot(i, p):
     ids = torch.where(i.ids == int(limits(i.dtypes["ids"]).max), -1, i.ids)
     hit = F.one_hot(torch.where(ids < 0, p.depth, ids), p.depth + 1)[..., :p.depth]

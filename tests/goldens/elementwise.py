@@ -111,7 +111,7 @@ gradient("leaky_relu", ["x"], cases=["x=T[5,7]", KINKS + " slope=0.2"])
 gradient("elu", ["x"], cases=["x=T[5,7]", KINKS + " alpha=0.5"])
 gradient("clamp", ["x"], cases=["x=T[5,7] min=-1 max=1", KINKS + " min=-0.5", KINKS + " max=2.5",
                                 KINKS + " min=1 max=-1"])
-gradient("power", ["x"])
+gradient("power", ["x"], cases=OPS["power"].cases["f32"] + ["x=T[3]:{0,1,-2} alpha=0 beta=1 gamma=0"])
 gradient("powf", ["x"], cases=["x=T[3,5]:0.1..4 e=2.5", "x=T[5]:{-2,-0.5,0,0.5,1} e=3", "x=T[4]:{-2,0,0.5,1} e=0",
                                "x=T[4]:{0.25,1,2,9} e=-1.5"])
 gradient("affine", ["x"])

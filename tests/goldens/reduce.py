@@ -117,6 +117,7 @@ gradient("cumsum", ["x"], cases=["x=T[9] dim=0", "x=T[3,4,5] dim=1"])
 
 SORTS = ["x=T[11]", "x=T[3,0]", "x=T[]", "x=T[3,4,2] dim=1 descending=1", "x=T[2,7]:{3,1,2,3,1,2,0,5,5,4,4,3,3,5}",
          "x=T[2,7]:{3,1,2,3,1,2,0,5,5,4,4,3,3,5} descending=1"]
+EXACT = "x=T[4]:{9223372036854775806,max,9007199254740993,9007199254740992}"  # alike in f64, if they are i64
 NANS = "x=T[9]:{1,nan,-inf,3,nan,inf,-1,3,0}"
 
 
@@ -134,19 +135,21 @@ def dim_of(p):
     return -1 if p.dim is None else p.dim
 
 
-@op("argsort", SORTS + [NANS, NANS + " descending=1"], ints=INTS, int_cases=SORTS, out={"y": "u32"})
+@op("argsort", SORTS + [NANS, NANS + " descending=1"], ints=INTS, int_cases=SORTS + [EXACT],
+    out={"y": "u32"})
 def argsort(i, p):
     return order(i.x, dim_of(p), bool(p.descending))
 
 
-@op("sort", SORTS + [NANS, NANS + " descending=1"], ints=INTS, int_cases=SORTS)
+@op("sort", SORTS + [NANS, NANS + " descending=1"], ints=INTS, int_cases=SORTS + [EXACT])
 def sort(i, p):
     return i.x.gather(dim_of(p), order(i.x, dim_of(p), bool(p.descending)))
 
 
-@op("topk", ["x=T[9]:distinct k=4", "x=T[2,3]:distinct k=0", "x=T[3,4,2]:distinct k=2 dim=1",
-             "x=T[2,3]:distinct k=3"], ints=INTS,
-    out={"indices": "u32"})
+TOPS = ["x=T[9]:distinct k=4", "x=T[2,3]:distinct k=0", "x=T[3,4,2]:distinct k=2 dim=1", "x=T[2,3]:distinct k=3"]
+
+
+@op("topk", TOPS, ints=INTS, int_cases=TOPS + [EXACT + " k=3"], out={"indices": "u32"})
 def topk(i, p):
     y, at = torch.topk(i.x, p.k, dim_of(p))
     return {"y": y, "indices": at}

@@ -134,7 +134,7 @@ GRAD(clamp, (x > a || a == -infinity<R>()) && (x < b || b == infinity<R>()) ? dy
 MAP(affine, affine_of(x, a, b))
 GRAD(affine, dy *a)
 MAP(power, m_pow(a + b * x, c))
-GRAD(power, dy *b *c * m_pow(a + b * x, c - 1))
+GRAD(power, c == 0 ? 0 : dy * b * c * m_pow(a + b * x, c - 1))
 MAP(powf, m_pow(x, a))
 GRAD(powf, a == 0 ? 0 : dy * a * m_pow(x, a - 1))
 MAP(sin, m_sin(x))
