@@ -72,7 +72,11 @@ typedef struct free_block {
     struct free_block *above, *below, *older, *newer;
     size_t size;
     int bin;
+    const void *thread; /* that freed it */
 } free_block;
+
+/* A thread by an address of its own. */
+static _Thread_local char this_thread;
 
 static struct {
     pthread_mutex_t lock;
@@ -112,7 +116,8 @@ static void *system_alloc(size_t size)
 static void push_locked(void *p, int bin, size_t size)
 {
     free_block *f = p;
-    *f = (free_block){.below = cache.bins[bin], .older = cache.newest, .size = size, .bin = bin};
+    *f = (free_block){
+        .below = cache.bins[bin], .older = cache.newest, .size = size, .bin = bin, .thread = &this_thread};
     if (f->below)
         f->below->above = f;
     *(f->older ? &f->older->newer : &cache.oldest) = f;
@@ -149,11 +154,23 @@ static bool fits_locked(size_t size)
     return !cache.limit || needed <= cache.limit;
 }
 
+/* A block of the bin that this thread had last, if one is near the top, since its lines are in this processor's cache and
+ * else in another's; or the top one. NULL: none is free. */
+static free_block *pick_locked(int bin)
+{
+    enum { NEAR = 16 };
+    free_block *f = cache.bins[bin];
+    for (int i = 0; f && i < NEAR; i++, f = f->below)
+        if (f->thread == &this_thread)
+            return f;
+    return cache.bins[bin];
+}
+
 /* A block of the bin: from the cache, else from the system, which gets back what is cached before it is asked
  * in vain. */
 static void *take_locked(int bin, size_t size)
 {
-    free_block *f = cache.bins[bin];
+    free_block *f = pick_locked(bin);
     if (f) {
         unlink_locked(f);
         return f;
@@ -212,6 +229,16 @@ void wk_block_free(void *p, size_t bytes)
         free(p);
     atomic_fetch_sub_explicit(&live, 1, memory_order_relaxed);
 }
+
+/* Where blocks are exact, so that accesses behind them are found, the gap would hide those. */
+static size_t with_gap(size_t bytes) { return EXACT_BLOCKS ? bytes : bytes + WK_SCRATCH_GAP; }
+
+void *wk_scratch_alloc(size_t bytes)
+{
+    return bytes > PTRDIFF_MAX / 2 ? NULL : wk_block_alloc(with_gap(bytes));
+}
+
+void wk_scratch_free(void *p, size_t bytes) { wk_block_free(p, with_gap(bytes)); }
 
 /* Another thread may be in here when the process forks: its lock would stay locked in the child. */
 static void lock_cache(void) { pthread_mutex_lock(&cache.lock); }

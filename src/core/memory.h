@@ -17,6 +17,13 @@ void wk_free(void *p);
 void *wk_block_alloc(size_t bytes);
 void wk_block_free(void *p, size_t bytes);
 
+/* Blocks for one task's scratch, a gap before anything else: where a thread stores or loads rows a stride apart, the
+ * processor asks for what it takes for the next ones, far behind the last (on Zen 5 up to 128 KiB), and takes those lines away
+ * from the thread that they belong to, all the time. */
+#define WK_SCRATCH_GAP ((size_t)128 << 10)
+void *wk_scratch_alloc(size_t bytes);
+void wk_scratch_free(void *p, size_t bytes);
+
 /* Keeps the blocks usable in the child of a fork; called once. */
 void wk_block_handle_forks(void);
 

@@ -208,7 +208,7 @@ wk_status wk_params_parse(const wk_op *op, void *params, const char *name, const
     }
     char names[160] = "none";
     size_t at = 0;
-    for (const wk_param *p = op->params; p->name && p < op->params + WK_MAX_PARAMS && at < sizeof names; p++)
+    for (const wk_param *p = op->params; p && p->name && at < sizeof names; p++)
         at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", at ? ", " : "", p->name);
     return wk_fail(WK_ERR_PARAM, "%s: %.40s: no such parameter, expected %s", op->name, name, names);
 }

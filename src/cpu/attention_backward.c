@@ -24,7 +24,7 @@ static char *scratch(attn_plan *p, size_t *bytes)
     grad_work_f64 f64;
     *bytes =
         p->compute == WK_COMPUTE_F64 ? grad_work_init_f64(&f64, p, NULL) : grad_work_init_f32(&f32, p, NULL);
-    char *memory = wk_block_alloc(*bytes);
+    char *memory = wk_scratch_alloc(*bytes);
     if (!memory)
         atomic_store(&p->no_memory, true);
     return memory;
@@ -41,7 +41,7 @@ static void run_rows(void *ctx, int64_t task)
         return;
     attn_rows r = WK_ISA(attn_block)(&g->p, &first[task / blocks], task % blocks);
     (g->p.compute == WK_COMPUTE_F64 ? grad_q_f64 : grad_q_f32)(g, &r, memory);
-    wk_block_free(memory, bytes);
+    wk_scratch_free(memory, bytes);
 }
 
 static void run_keys(void *ctx, int64_t task)
@@ -55,7 +55,7 @@ static void run_keys(void *ctx, int64_t task)
         return;
     (g->p.compute == WK_COMPUTE_F64 ? grad_kv_f64 : grad_kv_f32)(g, &first[head / g->p.hk], head % g->p.hk,
                                                                  task % blocks * ATTN_KEYS, memory);
-    wk_block_free(memory, bytes);
+    wk_scratch_free(memory, bytes);
 }
 
 wk_status WK_ISA(attn_backward)(attn_grad_plan *g)

@@ -172,7 +172,7 @@ static void run_task(void *ctx, int64_t task)
 {
     attn_plan *p = ctx;
     size_t bytes = scratch_bytes(p);
-    char *memory = wk_block_alloc(bytes);
+    char *memory = wk_scratch_alloc(bytes);
     if (!memory) {
         atomic_store(&p->no_memory, true);
         return;
@@ -185,14 +185,14 @@ static void run_task(void *ctx, int64_t task)
         run_rows_f64(p, &r, split, part, memory);
     else
         run_rows_f32(p, &r, split, part, memory);
-    wk_block_free(memory, bytes);
+    wk_scratch_free(memory, bytes);
 }
 
 /* Puts the parts of every sequence that has been split together. */
 static bool merge(const attn_plan *p)
 {
     size_t bytes = scratch_bytes(p);
-    char *memory = wk_block_alloc(bytes);
+    char *memory = wk_scratch_alloc(bytes);
     for (int64_t n = 0; memory && n < p->n; n++) {
         const attn_sequence *q = &p->sequences[n];
         for (int64_t i = 0; q->splits > 1 && i < q->units * q->blocks; i++) {
@@ -205,7 +205,7 @@ static bool merge(const attn_plan *p)
         }
     }
     if (memory)
-        wk_block_free(memory, bytes);
+        wk_scratch_free(memory, bytes);
     return memory != NULL;
 }
 

@@ -18,7 +18,7 @@ static void run_task(void *ctx, int64_t task)
 {
     bands *b = ctx;
     _Alignas(64) char small[STACK_BYTES];
-    char *scratch = b->scratch <= sizeof small ? small : wk_block_alloc(b->scratch);
+    char *scratch = b->scratch <= sizeof small ? small : wk_scratch_alloc(b->scratch);
     if (!scratch) {
         atomic_store(&b->no_memory, true);
         return;
@@ -26,7 +26,7 @@ static void run_task(void *ctx, int64_t task)
     int64_t begin = task * b->per_task, end = begin + b->per_task < b->rows ? begin + b->per_task : b->rows;
     b->fn(b->ctx, begin, end, scratch);
     if (scratch != small)
-        wk_block_free(scratch, b->scratch);
+        wk_scratch_free(scratch, b->scratch);
 }
 
 wk_status WK_ISA(wk_bands_run)(int64_t rows, int64_t per_task, size_t scratch, wk_band_fn fn, void *ctx)

@@ -191,7 +191,7 @@ static void do_unit(const work *k, int64_t unit, const memory *m)
 static void task(void *ctx, int64_t i)
 {
     work *k = ctx;
-    char *all = wk_block_alloc(k->bytes);
+    char *all = wk_scratch_alloc(k->bytes);
     if (!all) {
         atomic_store(&k->failed, true);
         return;
@@ -200,7 +200,7 @@ static void task(void *ctx, int64_t i)
     m.window = m.lines + k->lines;
     for (int64_t unit = i * k->group; unit < conv_min((i + 1) * k->group, k->units); unit++)
         do_unit(k, unit, &m);
-    wk_block_free(all, k->bytes);
+    wk_scratch_free(all, k->bytes);
 }
 
 bool WK_ISA(conv_direct_run)(const conv_direct *s)

@@ -412,7 +412,7 @@ static void rows_task(void *ctx, int64_t task)
     const conv_direct *s = k->s;
     place p = place_of(k, task / k->parts);
     int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->parts;
-    char *memory = wk_block_alloc(k->bytes);
+    char *memory = wk_scratch_alloc(k->bytes);
     if (!memory) {
         atomic_store(&k->failed, true);
         return;
@@ -426,7 +426,7 @@ static void rows_task(void *ctx, int64_t task)
         for (int64_t i = 0; i < n; i++)
             finish_channel(k, &p, p.group * s->to + first + i, sums + i * ldc);
     }
-    wk_block_free(memory, k->bytes);
+    wk_scratch_free(memory, k->bytes);
 }
 
 bool WK_ISA(conv_rows_run)(const conv_direct *s)

@@ -3,7 +3,7 @@
 #include "core/pool.h"
 #include "block.h"
 
-enum { FILL_BYTES = 32 << 10, ROOM = 1 << 20, FACTOR = 64 };
+enum { FILL_BYTES = 32 << 10, FEW_CHANNELS = 32, ROOM = 1 << 20, FACTOR = 64 };
 
 static bool fits_in_place(const conv_window *w)
 {
@@ -107,22 +107,32 @@ static inline void fill_part(const conv_window *w, const char *source, int64_t r
      dst + lo * bytes, hi - lo);
 }
 
-void WK_ISA(conv_window_plane)(const conv_window *w, const void *source, char *dst)
+/* Rows [first, last) of a channel, counted through its slabs. */
+static void fill_rows(const conv_window *w, const void *source, int64_t first, int64_t last, char *dst)
 {
     int64_t bytes = (int64_t)wk_bytes(w->dtype);
     for (int64_t r = 0; r < w->split; r++) {
         int64_t lo = conv_min(conv_max(conv_ceil_div(-w->lo[2] - r, w->split), 0), w->part);
         int64_t hi = conv_min(conv_max(conv_ceil_div(w->source[2] - w->lo[2] - r, w->split), lo), w->part);
-        for (int64_t z = 0; z < w->size[0]; z++)
-            for (int64_t y = 0; y < w->size[1]; y++)
-                fill_part(w, source, r, z, y, lo, hi, dst + (z * w->slab + y * w->row + r * w->part) * bytes);
+        for (int64_t i = first; i < last; i++) {
+            int64_t z = i / w->size[1], y = i % w->size[1];
+            fill_part(w, source, r, z, y, lo, hi, dst + (z * w->slab + y * w->row + r * w->part) * bytes);
+        }
     }
 }
 
+void WK_ISA(conv_window_plane)(const conv_window *w, const void *source, char *dst)
+{
+    fill_rows(w, source, 0, w->size[0] * w->size[1], dst);
+}
+
+/* A task is a band of rows of some channels of an image. Products are cut by results: where there are few channels, a task
+ * has all of them, so that a thread mostly finds what it has brought itself. */
 typedef struct {
     const conv_window *w;
     const char *source;
-    int64_t planes, group; /* planes are channels of all images; so many to a task */
+    int64_t channels, rows; /* of a task */
+    int64_t groups, bands;  /* of an image: tasks by channels, by rows */
 } filling;
 
 static void fill_task(void *ctx, int64_t task)
@@ -130,18 +140,28 @@ static void fill_task(void *ctx, int64_t task)
     const filling *f = ctx;
     const conv_window *w = f->w;
     int64_t from = conv_pixels(w->source) * (int64_t)wk_bytes(w->source_dtype);
-    int64_t to = w->channel * (int64_t)wk_bytes(w->dtype), end = conv_min((task + 1) * f->group, f->planes);
-    for (int64_t plane = task * f->group; plane < end; plane++)
-        WK_ISA(conv_window_plane)(w, f->source + plane * from, w->data + plane * to);
+    int64_t to = w->channel * (int64_t)wk_bytes(w->dtype);
+    int64_t first = task % f->bands * f->rows, last = conv_min(first + f->rows, w->size[0] * w->size[1]);
+    int64_t unit = task / f->bands, c = unit % f->groups * f->channels;
+    for (int64_t end = conv_min(c + f->channels, w->channels); c < end; c++) {
+        int64_t plane = unit / f->groups * w->channels + c;
+        fill_rows(w, f->source + plane * from, first, last, w->data + plane * to);
+    }
 }
 
 void WK_ISA(conv_window_fill)(conv_window *w, const void *source, int64_t images)
 {
-    filling f = {w, source, images * w->channels, 1};
     if (w->in_place) {
         w->data = (char *)source;
         return;
     }
-    f.group = conv_max(FILL_BYTES / conv_max(w->channel * (int64_t)wk_bytes(w->dtype), 1), 1);
-    wk_parallel_for(conv_ceil_div(f.planes, f.group), fill_task, &f);
+    int64_t plane = conv_max(w->channel * (int64_t)wk_bytes(w->dtype), 1), rows = w->size[0] * w->size[1];
+    filling f = {.w = w, .source = source, .channels = conv_max(FILL_BYTES / plane, 1), .rows = rows};
+    if (w->channels <= FEW_CHANNELS) {
+        f.channels = conv_max(w->channels, 1);
+        f.rows = conv_ceil_div(rows, conv_max(w->channels * plane / FILL_BYTES, 1));
+    }
+    f.groups = conv_ceil_div(w->channels, f.channels);
+    f.bands = conv_ceil_div(rows, f.rows);
+    wk_parallel_for(images * f.groups * f.bands, fill_task, &f);
 }

@@ -452,7 +452,7 @@ static void block_task(void *ctx, int64_t task)
     const conv_direct *s = k->s;
     place p = place_of(k, task / k->parts);
     int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->parts;
-    char *memory = k->odd ? NULL : wk_block_alloc(k->bytes);
+    char *memory = k->odd ? NULL : wk_scratch_alloc(k->bytes);
     if (!memory) {
         if (!k->odd)
             atomic_store(&k->failed, true);
@@ -471,7 +471,7 @@ static void block_task(void *ctx, int64_t task)
     }
     if (!finite)
         atomic_store(&k->odd, true);
-    wk_block_free(memory, k->bytes);
+    wk_scratch_free(memory, k->bytes);
 }
 
 conv_outcome WK_ISA(conv_winograd_run)(const conv_direct *s)

@@ -17,25 +17,30 @@ enum {
 void WK_ISA(gemm_slots_init)(gemm_slots *s, char *base, size_t bytes, int count)
 {
     s->base = base;
-    s->bytes = bytes;
+    s->step = bytes + WK_SCRATCH_GAP;
     s->count = count;
     for (int i = 0; i < count; i++)
-        atomic_init(&s->busy[i], 0);
+        atomic_init(&s->slot[i].busy, 0);
 }
 
 char *WK_ISA(gemm_slot_take)(gemm_slots *s)
 {
+    static _Thread_local int last;
     for (;;) {
-        for (int i = 0; i < s->count; i++)
-            if (!atomic_exchange_explicit(&s->busy[i], 1, memory_order_acquire))
-                return s->base + (size_t)i * s->bytes;
+        for (int k = 0; k < s->count; k++) {
+            int i = (last + k) % s->count;
+            if (!atomic_exchange_explicit(&s->slot[i].busy, 1, memory_order_acquire)) {
+                last = i;
+                return s->base + (size_t)i * s->step;
+            }
+        }
         sched_yield(); /* only when the number of threads was raised meanwhile */
     }
 }
 
 void WK_ISA(gemm_slot_give)(gemm_slots *s, char *slot)
 {
-    atomic_store_explicit(&s->busy[(size_t)(slot - s->base) / s->bytes], 0, memory_order_release);
+    atomic_store_explicit(&s->slot[(size_t)(slot - s->base) / s->step].busy, 0, memory_order_release);
 }
 
 /* ---- Products ---- */
@@ -64,7 +69,7 @@ bool WK_ISA(wk_gemm)(const wk_gemm_args *g)
     gemm_plan plan;
     make_plan(&plan, g);
     int slots = slots_for(plan.tasks);
-    size_t bytes = plan.shared + (size_t)slots * plan.slot;
+    size_t bytes = plan.shared + gemm_slots_bytes(plan.slot, slots);
     char *memory = wk_block_alloc(bytes);
     if (!memory)
         return false;
@@ -96,7 +101,7 @@ static wk_gemm_args product_of(const batch_run *s, int64_t i)
 static void batch_task(void *ctx, int64_t task)
 {
     batch_run *s = ctx;
-    char *slot = s->slots.bytes ? WK_ISA(gemm_slot_take)(&s->slots) : NULL;
+    char *slot = s->plan->shared + s->plan->slot ? WK_ISA(gemm_slot_take)(&s->slots) : NULL;
     int64_t end = gemm_min((task + 1) * s->group, s->batch);
     for (int64_t i = task * s->group; i < end; i++) {
         wk_gemm_args one = product_of(s, i);
@@ -125,7 +130,7 @@ bool WK_ISA(wk_gemm_batch)(const wk_gemm_args *g, int64_t batch, const int64_t *
     bool whole = spread_whole(g, batch);
     int slots = slots_for(whole ? tasks : plan.tasks);
     size_t one = (size_t)gemm_round_up((int64_t)(plan.shared + plan.slot), GEMM_ALIGN);
-    size_t bytes = whole ? (size_t)slots * one : plan.shared + (size_t)slots * plan.slot;
+    size_t bytes = whole ? gemm_slots_bytes(one, slots) : plan.shared + gemm_slots_bytes(plan.slot, slots);
     char *base = wk_block_alloc(bytes);
     if (!base)
         return false;

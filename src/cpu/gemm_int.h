@@ -14,6 +14,7 @@
 #define WK_CPU_GEMM_INT_H
 
 #include <stddef.h>
+#include "core/memory.h"
 #include "gemm.h"
 
 /* The kernel holds a tile of GEMM_MR rows by GEMM_NV vectors in registers; a row of B and one value of A must
@@ -138,12 +139,22 @@ bool WK_ISA(gemm_cut_b_two)(void *dst, const float *src, int64_t width);
 bool WK_ISA(gemm_cut_b_three)(void *dst, const float *src, int64_t width);
 
 /* ---- Scratch for tasks ----
- * A task takes a slot for its scratch; there is one for each thread that can be in the region. */
+ * A task takes a slot for its scratch; there is one for each thread that can be in the region. A thread takes the one that
+ * it had last, if it can: that is in its cache. */
+
+/* Bytes of so many slots, with gaps as wk_scratch_alloc has them. */
+static inline size_t gemm_slots_bytes(size_t slot, int count)
+{
+    return slot ? (size_t)count * (slot + WK_SCRATCH_GAP) - WK_SCRATCH_GAP : 0;
+}
+
 typedef struct {
     char *base;
-    size_t bytes;
+    size_t step; /* from one to the next */
     int count;
-    _Atomic int busy[GEMM_SLOTS];
+    struct {
+        _Alignas(GEMM_ALIGN) _Atomic int busy;
+    } slot[GEMM_SLOTS];
 } gemm_slots;
 
 void WK_ISA(gemm_slots_init)(gemm_slots *s, char *base, size_t bytes, int count);

@@ -44,7 +44,7 @@ static void run_task(void *ctx, int64_t task)
         at = task / units * p.samples + first;
         p.cols = p.inner - first < COLUMNS ? p.inner - first : COLUMNS;
     }
-    void *buf = wk_block_alloc(p.scratch);
+    void *buf = wk_scratch_alloc(p.scratch);
     if (!buf) {
         atomic_store(&j->no_memory, true);
         return;
@@ -53,7 +53,7 @@ static void run_task(void *ctx, int64_t task)
         p.dy ? lrn_grad_unit_f64(&p, at, buf) : lrn_unit_f64(&p, at, buf);
     else
         p.dy ? lrn_grad_unit_f32(&p, at, buf) : lrn_unit_f32(&p, at, buf);
-    wk_block_free(buf, p.scratch);
+    wk_scratch_free(buf, p.scratch);
 }
 
 static wk_status run(wk_call *c, job *j)

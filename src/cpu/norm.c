@@ -158,7 +158,7 @@ static void run_grad_task(void *ctx, int64_t task)
     int64_t chunk = task / s->groups, all = s->groups * s->channels;
     int64_t begin = chunk * s->samples / p->chunks, end = (chunk + 1) * s->samples / p->chunks;
     size_t bytes = (size_t)(s->channels * s->inner) * 4 * 8;
-    void *buf = wk_block_alloc(bytes);
+    void *buf = wk_scratch_alloc(bytes);
     if (!buf) {
         atomic_store(&p->no_memory, true);
         return;
@@ -168,7 +168,7 @@ static void run_grad_task(void *ctx, int64_t task)
         grad_task_f64(p, task % s->groups, begin, end, dweight, dbias, buf);
     else
         grad_task_f32(p, task % s->groups, begin, end, dweight, dbias, buf);
-    wk_block_free(buf, bytes);
+    wk_scratch_free(buf, bytes);
 }
 
 /* Sums of the chunks into the first one's place. */

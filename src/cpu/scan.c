@@ -202,7 +202,7 @@ static void run_lines(void *ctx, int64_t task)
     plan *p = ctx;
     size_t half = (size_t)p->n * p->pair;
     _Alignas(16) char small[16 << 10];
-    char *buf = 2 * half <= sizeof small ? small : wk_block_alloc(2 * half);
+    char *buf = 2 * half <= sizeof small ? small : wk_scratch_alloc(2 * half);
     if (!buf) {
         atomic_store(&p->no_memory, true);
         return;
@@ -211,7 +211,7 @@ static void run_lines(void *ctx, int64_t task)
     for (int64_t line = task * p->per_task; line < end; line++)
         run_line(p, line, buf, buf + half);
     if (buf != small)
-        wk_block_free(buf, 2 * half);
+        wk_scratch_free(buf, 2 * half);
 }
 
 /* Few long lines are taken one after the other, each shared among threads; many are shared among them whole. */
