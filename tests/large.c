@@ -71,9 +71,33 @@ static void check_upsample(wk_dtype dtype, int64_t width, int high, int wide)
     wk_scope_end();
 }
 
+/* The product of one row with a matrix that comes from memory: what it gives as one of several rows, but for rounding. */
+static void check_row(wk_dtype dtype, int64_t n)
+{
+    enum { ROWS_OF_A = 9 };
+    int64_t k = (int64_t)(64 << 20) / (n * (int64_t)wk_bytes(dtype)) + 5;
+    wk_scope_begin();
+    wk_tensor *a = wk_randn(wk_cpu(), dtype, 2, (int64_t[]){ROWS_OF_A, k}, 0, 1, 1, 0),
+              *b = wk_randn(wk_cpu(), dtype, 2, (int64_t[]){k, n}, 0, 1, 2, 0);
+    wk_tensor *one = wk_cast(wk_matmul(wk_narrow(a, 0, 0, 1), b), WK_F64);
+    wk_tensor *row = wk_cast(wk_narrow(wk_matmul(a, b), 0, 0, 1), WK_F64);
+    CHECK(one && row);
+    double allowed = (dtype == WK_F32 ? 2e-6 : dtype == WK_F64 ? 1e-14 : 8e-3) * (double)k / 64;
+    for (int64_t j = 0; one && row && j < n; j++) {
+        double x = ((const double *)wk_ptr(one))[j], y = ((const double *)wk_ptr(row))[j];
+        test_check(x - y <= allowed && y - x <= allowed, __FILE__, __LINE__,
+                   "matmul, %s: column %d: %g and %g", wk_dtype_name(dtype), (int)j, x, y);
+    }
+    wk_scope_end();
+}
+
 int main(void)
 {
     wk_scope_begin();
+    check_row(WK_F32, 4096);
+    check_row(WK_F64, 1999);
+    check_row(WK_BF16, 4096);
+    check_row(WK_F16, 8009);
     for (int dtype = 0; dtype < WK_DTYPE_COUNT; dtype++) {
         check_upsample((wk_dtype)dtype, 192, 2, 2);
         check_upsample((wk_dtype)dtype, 192, 3, 2);

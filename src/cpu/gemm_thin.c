@@ -19,8 +19,9 @@ enum {
     PART_BYTES = 512 << 10,  /* of B, in a task, */
     BIG_TASKS = 32,      /* twice that by rows, whose tasks leave sums to be added up, where so many remain */
     ROW_BYTES = 8 << 10, /* of a row of B, in a task: sums of that width stay in the first-level cache */
-    CACHE_BYTES = 64 << 20, /* of a B that may lie in a cache */
-    FINISH_COLUMNS = 512    /* in a task that adds up parts */
+    STREAM_BYTES = 16 << 10, /* the same where B comes from memory and is read row by row */
+    CACHE_BYTES = 64 << 20,  /* of a B that may lie in a cache: less than that */
+    FINISH_COLUMNS = 512     /* in a task that adds up parts */
 };
 
 /* y[m, jn] = x[m, kn] . b[kn, jn]; columns: those of b are contiguous, else the rows are. */
@@ -29,7 +30,7 @@ typedef struct {
     void *y;
     int64_t ldx, ldy, rs, cs, kn, jn;
     int m;
-    bool columns, from_memory;
+    bool columns, from_memory, stream; /* stream: by single rows */
 } thin_part;
 
 /* ---- Vectors of the compute type from the dtypes of B ---- */
@@ -198,6 +199,17 @@ static bool by_pairs(const wk_gemm_args *g)
     return by_columns(g) && g->b.dtype == WK_BF16 && g->a.cs == 1 && gemm_has_bf16_pairs();
 }
 
+static bool from_memory(const wk_gemm_args *g)
+{
+    return g->k * g->n * (int64_t)wk_bytes(g->b.dtype) >= CACHE_BYTES;
+}
+
+/* One stream is read faster than several, as long as a task takes whole rows and one line of sums stays near. */
+static bool streams(const wk_gemm_args *g)
+{
+    return g->m == 1 && from_memory(g) && g->n * (int64_t)wk_bytes(g->b.dtype) <= STREAM_BYTES;
+}
+
 static bool takes(const wk_gemm_args *g)
 {
     if (g->k == 0 || g->pack_b)
@@ -234,7 +246,7 @@ bool WK_ISA(gemm_thin_plan)(gemm_plan *plan, const wk_gemm_args *g)
         plan->nt = gemm_round_up(even(g->n, part / plan->kc), THIN_STEP);
     } else {
         part += g->k * g->n >= 2 * BIG_TASKS * part ? part : 0;
-        plan->nt = even(g->n, ROW_BYTES / size);
+        plan->nt = even(g->n, (streams(g) ? STREAM_BYTES : ROW_BYTES) / size);
         plan->kc = gemm_round_up(even(g->k, part / plan->nt), THIN_STEP);
     }
     plan->tasks = gemm_blocks(g->k, plan->kc) * gemm_blocks(g->n, plan->nt);
@@ -293,7 +305,8 @@ static void part_task(void *ctx, int64_t task)
     int64_t bytes = (int64_t)gemm_compute_bytes(g), k_part = task % s->k_parts;
     int64_t p = k_part * s->plan->kc, j = task / s->k_parts * s->plan->nt;
     thin_part t = {.columns = by_columns(g), .ldx = s->ldx, .ldy = g->n, .rs = g->b.rs, .cs = g->b.cs};
-    t.from_memory = g->k * g->n * (int64_t)wk_bytes(g->b.dtype) > CACHE_BYTES;
+    t.from_memory = from_memory(g);
+    t.stream = streams(g);
     t.kn = gemm_min(s->plan->kc, g->k - p);
     t.jn = gemm_min(s->plan->nt, g->n - j);
     t.b = (const char *)g->b.data + (p * g->b.rs + j * g->b.cs) * (int64_t)wk_bytes(g->b.dtype);

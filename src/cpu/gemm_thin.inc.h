@@ -50,7 +50,7 @@ ALWAYS_INLINE void NAME(by_rows)(const thin_part *t, int m)
     int64_t p = 0;
     for (int i = 0; i < m; i++)
         memset((REAL *)t->y + i * t->ldy, 0, (size_t)t->jn * sizeof(REAL));
-    for (; p + THIN_STEP <= t->kn; p += THIN_STEP)
+    for (; p + THIN_STEP <= t->kn && !t->stream; p += THIN_STEP)
         NAME(add_rows)(t, m, p, THIN_STEP, whole);
     for (; p < t->kn; p++)
         NAME(add_rows)(t, m, p, 1, whole);
