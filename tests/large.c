@@ -1,4 +1,5 @@
-/* large.c: results too large for the cache, which are written past it: the same bits as from the rows a few at a time. */
+/* large.c: results too large for the cache, which are written past it: the same bits as from the rows a few at a time; large
+ * operands of products. */
 #include "core/dtype.h"
 #include "core/tensor.h"
 #include "test.h"
@@ -91,9 +92,26 @@ static void check_row(wk_dtype dtype, int64_t n)
     wk_scope_end();
 }
 
+/* Long sums of equal numbers, whose roundings all go the same way. */
+static void check_long_sums(void)
+{
+    enum { K = 200000, N = 8 };
+    wk_scope_begin();
+    wk_tensor *x = wk_fill(wk_cpu(), WK_F32, 2, (int64_t[]){K, N}, 0.7);
+    wk_tensor *y = wk_matmul(wk_transpose(wk_narrow(x, 1, 0, 1), 0, 1), x);
+    double want = (double)0.7f * 0.7f * K;
+    CHECK(y != NULL);
+    for (int j = 0; y && j < N; j++) {
+        double off = ((const float *)wk_ptr(y))[j] / want - 1;
+        test_check(off < 5e-5 && off > -5e-5, __FILE__, __LINE__, "matmul: column %d: off by %g", j, off);
+    }
+    wk_scope_end();
+}
+
 int main(void)
 {
     wk_scope_begin();
+    check_long_sums();
     check_row(WK_F32, 4096);
     check_row(WK_F64, 1999);
     check_row(WK_BF16, 4096);

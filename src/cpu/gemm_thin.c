@@ -21,6 +21,7 @@ enum {
     ROW_BYTES = 8 << 10, /* of a row of B, in a task: sums of that width stay in the first-level cache */
     STREAM_BYTES = 16 << 10, /* the same where B comes from memory and is read row by row */
     CACHE_BYTES = 64 << 20,  /* of a B that may lie in a cache: less than that */
+    SUM_ROWS = 2048,         /* of B, that are added up in turn: more, and rounding adds up too */
     FINISH_COLUMNS = 512     /* in a task that adds up parts */
 };
 
@@ -247,7 +248,7 @@ bool WK_ISA(gemm_thin_plan)(gemm_plan *plan, const wk_gemm_args *g)
     } else {
         part += g->k * g->n >= 2 * BIG_TASKS * part ? part : 0;
         plan->nt = even(g->n, (streams(g) ? STREAM_BYTES : ROW_BYTES) / size);
-        plan->kc = gemm_round_up(even(g->k, part / plan->nt), THIN_STEP);
+        plan->kc = gemm_round_up(even(g->k, gemm_min(part / plan->nt, SUM_ROWS)), THIN_STEP);
     }
     plan->tasks = gemm_blocks(g->k, plan->kc) * gemm_blocks(g->n, plan->nt);
     plan->a_bytes = copies_a(g) ? (size_t)gemm_round_up(g->m * g->k * bytes, GEMM_ALIGN) : 0;
