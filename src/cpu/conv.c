@@ -220,7 +220,9 @@ static wk_status run_without_patches(const gather *s, const phase *f)
 {
     conv_patches patches;
     conv_direct d = without_patches(s, f, &patches);
-    conv_outcome outcome = s->way == BY_WINOGRAD ? WK_ISA(conv_winograd_run)(&d) : CONV_ODD;
+    conv_outcome outcome = CONV_ODD;
+    if (s->way == BY_WINOGRAD && WK_ISA(conv_winograd_takes)(&d)) /* not every phase is like the largest */
+        outcome = WK_ISA(conv_winograd_run)(&d);
     bool done = outcome == CONV_DONE;
     if (outcome == CONV_ODD)
         done = s->way == DIRECTLY ? WK_ISA(conv_direct_run)(&d) : WK_ISA(conv_rows_run)(&d);

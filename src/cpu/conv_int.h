@@ -4,7 +4,7 @@
  *   conv_window.c  the source with its zero padding, laid out so that patches are runs of memory
  *   conv_pack.c    patches of the window to panels of the product's B, and results to where they belong
  *   conv_rows.c    the same without patches, for stretches of rows whose window stays in the cache
- *   conv_winograd.c  kernels of 3x3 with fewer products
+ *   conv_winograd.c  kernels of 3x3, 2x2 and 1x3 with fewer products
  *   conv_direct.c  the other way, for groups of so few channels that a product of matrices gains nothing
  *
  * The map from the image, and the image from the map, are both gathers: every result is a sum over source channels

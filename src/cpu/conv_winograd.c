@@ -1,4 +1,4 @@
-/* conv_winograd.c: convolutions by kernels of 3x3, a step apart, with fewer products (Winograd's way).
+/* conv_winograd.c: convolutions by kernels of 3x3, 2x2 and 1x3, a step apart, with fewer products (Winograd's way).
  *
  * Two results by two from 4x4 sources take 36 products of a source and a weight. Transformed sources, 4x4 sums of them,
  * times transformed weights, 4x4 as well, are 16 products, whose sums are the four results:
@@ -9,10 +9,16 @@
  *     m = u * v, added up over the channels
  *     y = m0 + m1 + m2, m1 - m2 - m3
  *
- * and the same along columns. Adding up is done on the products, so it makes 16 products of matrices: weights [to, from]
- * by sources [from, tiles]. A task takes a few lines of tiles through all of that, in memory that stays in the cache.
+ * and the same along columns. With two weights (a kernel of 4x4, two steps apart, is four of those for its gradient):
  *
- * Errors are as large as those of adding up in turn, or 1.3 times that at most (64 to 512 channels of normal numbers): sums
+ *     v = d0 - d1, d1, d1 - d2
+ *     u = g0, g0 + g1, g1
+ *     y = m0 + m1, m1 - m2
+ *
+ * Adding up is done on the products, so it makes 16 products of matrices, or 9, or 4 for a line: weights [to, from] by
+ * sources [from, tiles]. A task takes a few lines of tiles through all of that, in memory that stays in the cache.
+ *
+ * Errors are as large as those of adding up in turn, or 1.5 times that at most (64 to 512 channels of normal numbers): sums
  * and differences lose bits, but there are fewer terms. A number that is not finite, though, would reach results that
  * it has no part in: where a result is not finite, the call is done again in another way. */
 #include <stdatomic.h>
@@ -24,8 +30,7 @@
 
 enum {
     LANES = WK_VEC_BYTES / 4,
-    SIDE = 4,    /* of a tile of sources; one of results is 2 */
-    PARTS = 16,  /* products of matrices */
+    SIDE = 4,    /* of the largest tile of sources; one of results is 2 */
     DEPTH = 128, /* channels that are added up at a time: few, for small errors */
     LEAST = 16,  /* channels on both sides: transforming takes as long for each, whatever it is good for */
     MAX_COLUMNS = 128,                   /* tiles in a line of a block */
@@ -34,7 +39,7 @@ enum {
     SUM_BYTES = 512 << 10,               /* and of its sums */
     FEW_TASKS = 32,
     /* What transforming takes, in products of vectors of weights and of sources: */
-    SOURCE_COST = 10, /* of a source channel, for each of the PARTS, */
+    SOURCE_COST = 10, /* of a source channel, for each of the parts, */
     RESULT_COST = 8,  /* of a result channel, */
     WEIGHT_COST = 2,  /* of weights */
 };
@@ -65,18 +70,20 @@ typedef float wvec __attribute__((vector_size(GEMM_MR * 4))); /* a weight for ea
 
 typedef struct {
     const conv_direct *s;
-    int64_t lo[2];           /* the first source of the first tile; of rows, of columns */
-    int64_t tiles[2];        /* of an image */
-    int64_t lines;           /* of tiles, of all images */
-    int64_t columns, strips; /* tiles of a line in a block; blocks side by side */
-    int64_t rows;            /* lines of a block */
-    int64_t pitch;           /* from one channel to the next in a block's memory; */
-    int64_t source, sum;     /* from one of the PARTS to the next, of sources and of sums */
-    int64_t room;            /* of a row of a line's sources, or of its results */
-    int64_t block, parts;    /* result channels whose sums are held at a time; tasks they are shared by */
-    int64_t panels;          /* of weights, in a group */
-    int64_t panel;           /* from one of the PARTS of a panel to the next */
-    float *weights;          /* [groups, panels, PARTS, from, GEMM_MR] */
+    int taps[2], side[2], out[2]; /* down and across: weights, sources of a tile, results of a tile */
+    int64_t parts;                /* products of matrices: sources of a tile */
+    int64_t lo[2];                /* the first source of the first tile; of rows, of columns */
+    int64_t tiles[2];             /* of an image */
+    int64_t lines;                /* of tiles, of all images */
+    int64_t columns, strips;      /* tiles of a line in a block; blocks side by side */
+    int64_t rows;                 /* lines of a block */
+    int64_t pitch;                /* from one channel to the next in a block's memory; */
+    int64_t source, sum;          /* from one of the parts to the next, of sources and of sums */
+    int64_t room;                 /* of a row of a line's sources, or of its results */
+    int64_t block, shares; /* result channels whose sums are held at a time; tasks they are shared by */
+    int64_t panels;        /* of weights, in a group */
+    int64_t panel;         /* from one of the parts of a panel to the next */
+    float *weights;        /* [groups, panels, parts, from, GEMM_MR] */
     size_t source_bytes, sum_bytes, row_bytes, bytes; /* of a task's memory, and all */
     _Atomic bool failed, odd;
 } work;
@@ -114,7 +121,7 @@ static void plan_rows(work *k)
 {
     double best = 0;
     for (int64_t rows = 1; rows <= k->lines; rows++) {
-        int64_t bytes = PARTS * k->s->from * odd_lines(rows * k->columns) * 4;
+        int64_t bytes = k->parts * k->s->from * odd_lines(rows * k->columns) * 4;
         if (rows > 1 && (bytes > MAX_SOURCE_BYTES || rows * k->columns > 2 * MAX_COLUMNS))
             break;
         double tasks = (double)(blocks_of(k, rows) * k->s->groups);
@@ -133,84 +140,112 @@ static void plan_work(work *k)
     const conv_direct *s = k->s;
     for (int d = 0; d < 2; d++) {
         const conv_axis *a = &s->axis[d + 1];
-        k->lo[d] = a->first + (a->hop < 0 ? -2 : 0);
-        k->tiles[d] = conv_ceil_div(a->count, 2);
+        k->taps[d] = (int)a->taps;
+        k->out[d] = a->taps > 1 ? 2 : 1;
+        k->side[d] = k->taps[d] + k->out[d] - 1;
+        k->lo[d] = a->first + (a->hop < 0 ? 1 - a->taps : 0);
+        k->tiles[d] = conv_ceil_div(a->count, k->out[d]);
     }
+    k->parts = k->side[0] * k->side[1];
     k->lines = s->images * k->tiles[0];
     k->strips = conv_ceil_div(k->tiles[1], MAX_COLUMNS);
     k->columns = conv_ceil_div(k->tiles[1], k->strips);
+    if (k->strips > 1) {
+        k->columns = gemm_round_up(k->columns, LANES);
+        k->strips = conv_ceil_div(k->tiles[1], k->columns);
+    }
     plan_rows(k);
     k->pitch = odd_lines(k->rows * k->columns);
     k->room = 2 * gemm_round_up(k->columns, LANES) + LANES;
     k->panels = conv_ceil_div(s->to, GEMM_MR);
     k->panel = odd_lines(s->from * GEMM_MR);
-    int64_t most = conv_max(SUM_BYTES / (PARTS * k->pitch * 4), 1), blocks = conv_ceil_div(s->to, most);
+    int64_t most = conv_max(SUM_BYTES / (k->parts * k->pitch * 4), 1), blocks = conv_ceil_div(s->to, most);
     k->block = gemm_round_up(conv_ceil_div(s->to, blocks), GEMM_MR);
-    k->parts = blocks_of(k, k->rows) * s->groups < FEW_TASKS ? conv_ceil_div(s->to, k->block) : 1;
+    k->shares = blocks_of(k, k->rows) * s->groups < FEW_TASKS ? conv_ceil_div(s->to, k->block) : 1;
     /* A line's last vector may reach into the next channel, and behind the last one. */
     k->source = odd_lines(s->from * k->pitch + LANES);
     k->sum = odd_lines(k->block * k->pitch);
-    k->source_bytes = (size_t)(PARTS * k->source) * 4;
-    k->sum_bytes = (size_t)(PARTS * k->sum + LANES) * 4;
+    k->source_bytes = (size_t)(k->parts * k->source) * 4;
+    k->sum_bytes = (size_t)(k->parts * k->sum + LANES) * 4;
     k->row_bytes = (size_t)(SIDE * k->rows * k->room) * 4;
     k->bytes = k->source_bytes + k->sum_bytes + 2 * k->row_bytes;
 }
 
-static bool is_three(const conv_axis *a)
+static bool is_dense(const conv_axis *a)
 {
-    return a->taps == 3 && a->step == 1 && (a->hop == 1 || a->hop == -1);
+    return a->step == 1 &&
+           (a->taps == 1 || ((a->taps == 2 || a->taps == 3) && (a->hop == 1 || a->hop == -1)));
+}
+
+/* 3x3, 2x2 or 1x3. */
+static bool is_known(const conv_axis *axis)
+{
+    return is_dense(&axis[1]) && is_dense(&axis[2]) &&
+           (axis[1].taps == axis[2].taps ? axis[1].taps > 1 : axis[1].taps == 1 && axis[2].taps == 3);
 }
 
 bool WK_ISA(conv_winograd_takes)(const conv_direct *s)
 {
     const conv_axis *axis = s->axis;
     bool pairs = s->dtype == WK_BF16 && gemm_has_bf16_pairs();
-    if (s->dtype == WK_F64 || pairs || s->from < LEAST || s->to < LEAST || !is_three(&axis[1]) ||
-        !is_three(&axis[2]) || axis[0].count != 1 || axis[0].taps != 1 || axis[0].first != 0 ||
-        s->size[0] != 1 || s->images == 0)
+    if (s->dtype == WK_F64 || pairs || s->from < LEAST || s->to < LEAST || !is_known(axis) ||
+        axis[0].count != 1 || axis[0].taps != 1 || axis[0].first != 0 || s->size[0] != 1 || s->images == 0)
         return false;
     work k = {.s = s};
     plan_work(&k);
     double from = (double)s->from, to = (double)s->to, vectors = all_vectors(&k, k.rows);
-    double few = PARTS * vectors * (from * to + SOURCE_COST * from + RESULT_COST * to) +
-                 PARTS * WEIGHT_COST * from * to;
-    double many = 9. * (double)(s->images * axis[1].count * axis[2].count) / LANES * from * to;
+    double parts = (double)k.parts, taps = (double)(axis[1].taps * axis[2].taps);
+    double few = parts * vectors * (from * to + SOURCE_COST * from + RESULT_COST * to) +
+                 parts * WEIGHT_COST * from * to;
+    double many = taps * (double)(s->images * axis[1].count * axis[2].count) / LANES * from * to;
     return few < 1.3 * many;
 }
 
 /* ---- Weights ---- */
 
-ALWAYS_INLINE void weight_side(const wvec *g, wvec *u, int step)
+ALWAYS_INLINE void weight_side(int taps, const wvec *g, wvec *u, int step)
 {
-    wvec ends = g[0] + g[2];
     u[0] = g[0];
-    u[step] = (ends + g[1]) * .5f;
-    u[2 * step] = (ends - g[1]) * .5f;
-    u[3 * step] = g[2];
+    if (taps == 2) {
+        u[step] = g[0] + g[1];
+        u[2 * step] = g[1];
+    } else if (taps == 3) {
+        wvec ends = g[0] + g[2];
+        u[step] = (ends + g[1]) * .5f;
+        u[2 * step] = (ends - g[1]) * .5f;
+        u[3 * step] = g[2];
+    }
 }
 
-static void weight_tile(const wvec *taps, bool flip_y, bool flip_x, float *u, int64_t apart)
+/* down and across (taps) are constants wherever this and the like are inlined. */
+ALWAYS_INLINE void weight_tile(int down, int across, const wvec *taps, bool flip_y, bool flip_x, float *u,
+                               int64_t apart)
 {
+    const int high = down > 1 ? down + 1 : 1, wide = across + 1;
     wvec rows[3][SIDE], tile[SIDE][SIDE];
-    UNROLL for (int i = 0; i < 3; i++)
+    UNROLL for (int i = 0; i < down; i++)
     {
-        const wvec *row = taps + 3 * (flip_y ? 2 - i : i);
-        wvec g[3] = {row[flip_x ? 2 : 0], row[1], row[flip_x ? 0 : 2]};
-        weight_side(g, rows[i], 1);
+        const wvec *row = taps + across * (flip_y ? down - 1 - i : i);
+        wvec g[3];
+        UNROLL for (int j = 0; j < across; j++) g[j] = row[flip_x ? across - 1 - j : j];
+        weight_side(across, g, rows[i], 1);
     }
-    UNROLL for (int j = 0; j < SIDE; j++)
+    UNROLL for (int j = 0; j < wide; j++)
     {
-        wvec g[3] = {rows[0][j], rows[1][j], rows[2][j]};
-        weight_side(g, &tile[0][j], SIDE);
+        wvec g[3];
+        UNROLL for (int i = 0; i < down; i++) g[i] = rows[i][j];
+        weight_side(down, g, &tile[0][j], SIDE);
     }
-    UNROLL for (int e = 0; e < PARTS; e++) memcpy(u + e * apart, &tile[e / SIDE][e % SIDE], sizeof(wvec));
+    UNROLL for (int e = 0; e < high * wide; e++)
+        memcpy(u + e * apart, &tile[e / wide][e % wide], sizeof(wvec));
 }
 
 static void weights_task(void *ctx, int64_t task)
 {
     work *k = ctx;
     const conv_direct *s = k->s;
-    int64_t group = task / k->panels, panel = task % k->panels, first = panel * GEMM_MR, row = s->from * 9;
+    int64_t group = task / k->panels, panel = task % k->panels, first = panel * GEMM_MR,
+            kernel = k->taps[0] * k->taps[1], row = s->from * kernel;
     const char *src =
         s->weights + (group * s->to * row + first * s->weight_row) * (int64_t)wk_bytes(s->dtype);
     size_t bytes = (size_t)row * sizeof(wvec);
@@ -221,9 +256,18 @@ static void weights_task(void *ctx, int64_t task)
     }
     WK_ISA(gemm_pick_packer)
     (s->dtype, 1)(taps, GEMM_MR, src, s->weight_row, s->weight_step, conv_min(GEMM_MR, s->to - first), row);
-    float *u = k->weights + task * PARTS * k->panel;
-    for (int64_t c = 0; c < s->from; c++)
-        weight_tile(taps + c * 9, s->axis[1].hop < 0, s->axis[2].hop < 0, u + c * GEMM_MR, k->panel);
+    float *u = k->weights + task * k->parts * k->panel;
+    bool flip_y = s->axis[1].hop < 0, flip_x = s->axis[2].hop < 0;
+    for (int64_t c = 0; c < s->from; c++) {
+        const wvec *g = taps + c * kernel;
+        float *at = u + c * GEMM_MR;
+        if (kernel == 9)
+            weight_tile(3, 3, g, flip_y, flip_x, at, k->panel);
+        else if (kernel == 4)
+            weight_tile(2, 2, g, flip_y, flip_x, at, k->panel);
+        else
+            weight_tile(1, 3, g, false, flip_x, at, k->panel);
+    }
     wk_block_free(taps, bytes);
 }
 
@@ -272,10 +316,10 @@ static void ask_ahead(const char *rows, int64_t bytes, int64_t plane)
         __builtin_prefetch((const void *)(from + (uintptr_t)i));
 }
 
-/* Rows that line r of a block has beside those of the line above: two, or all where an image begins. */
+/* Rows that line r of a block has beside those of the line above: all where an image begins. */
 static int64_t new_rows(const work *k, const place *p, int64_t r)
 {
-    return r == 0 || (p->line + r) % k->tiles[0] == 0 ? SIDE : 2;
+    return r == 0 || (p->line + r) % k->tiles[0] == 0 ? k->side[0] : k->out[0];
 }
 
 /* The rows of all lines of a channel, one below the other. */
@@ -285,7 +329,7 @@ static void bring_channel(const work *k, const place *p, int64_t c, float *rows)
     int64_t row = s->size[2] * (int64_t)wk_bytes(s->dtype), plane = s->size[1] * row;
     for (int64_t r = 0; r < p->lines; r++) {
         int64_t image = (p->line + r) / k->tiles[0], n = new_rows(k, p, r);
-        int64_t y = k->lo[0] + (p->line + r) % k->tiles[0] * 2 + SIDE - n;
+        int64_t y = k->lo[0] + (p->line + r) % k->tiles[0] * k->out[0] + k->side[0] - n;
         const char *channel = s->source + ((image * s->groups + p->group) * s->from + c) * plane;
         ask_ahead(channel + conv_max(y, 0) * row, n * row, plane);
         for (int64_t i = 0; i < n; i++, rows += k->room)
@@ -293,21 +337,29 @@ static void bring_channel(const work *k, const place *p, int64_t c, float *rows)
     }
 }
 
-ALWAYS_INLINE void source_side(vec *d, int step)
+ALWAYS_INLINE void source_side(int taps, vec *d, int step)
 {
-    vec d0 = d[0], d1 = d[step], d2 = d[2 * step], d3 = d[3 * step];
-    d[0] = d0 - d2;
-    d[step] = d1 + d2;
-    d[2 * step] = d2 - d1;
-    d[3 * step] = d1 - d3;
+    vec d0 = d[0], d1 = d[step], d2 = d[2 * step];
+    if (taps == 2) {
+        d[0] = d0 - d1;
+        d[2 * step] = d1 - d2;
+    } else if (taps == 3) {
+        vec d3 = d[3 * step];
+        d[0] = d0 - d2;
+        d[step] = d1 + d2;
+        d[2 * step] = d2 - d1;
+        d[3 * step] = d1 - d3;
+    }
 }
 
-/* A line of n tiles from its four rows: part e of the first is at v[e * apart]. */
-static void source_line(const float *rows, int64_t room, int64_t n, float *v, int64_t apart)
+/* A line of n tiles from its rows: part e of the first is at v[e * apart]. */
+ALWAYS_INLINE void source_line(int down, int across, const float *rows, int64_t room, int64_t n, float *v,
+                               int64_t apart)
 {
+    const int high = down > 1 ? down + 1 : 1, wide = across + 1;
     for (int64_t t = 0; t < n; t += LANES) {
         vec d[SIDE][SIDE];
-        UNROLL for (int i = 0; i < SIDE; i++)
+        UNROLL for (int i = 0; i < high; i++)
         {
             const float *at = rows + i * room + 2 * t;
             vec a = load(at), b = load(at + LANES), c = load(at + 2), e = load(at + 2 + LANES);
@@ -316,21 +368,26 @@ static void source_line(const float *rows, int64_t room, int64_t n, float *v, in
             d[i][2] = SHUFFLE(c, e, EVEN);
             d[i][3] = SHUFFLE(c, e, ODD);
         }
-        UNROLL for (int j = 0; j < SIDE; j++) source_side(&d[0][j], SIDE);
-        UNROLL for (int i = 0; i < SIDE; i++)
+        UNROLL for (int j = 0; j < wide && down > 1; j++) source_side(down, &d[0][j], SIDE);
+        UNROLL for (int i = 0; i < high; i++)
         {
-            source_side(d[i], 1);
-            UNROLL for (int j = 0; j < SIDE; j++) store(v + (i * SIDE + j) * apart + t, d[i][j]);
+            source_side(across, d[i], 1);
+            UNROLL for (int j = 0; j < wide; j++) store(v + (i * wide + j) * apart + t, d[i][j]);
         }
     }
 }
 
 static void source_channel(const work *k, const place *p, const float *rows, float *v)
 {
-    for (int64_t r = 0; r < p->lines; r++) {
-        rows += r > 0 ? (new_rows(k, p, r) - 2) * k->room : 0;
-        source_line(rows, k->room, p->columns, v + r * p->columns, k->source);
-        rows += 2 * k->room;
+    for (int64_t r = 0; r < p->lines; r++, v += p->columns) {
+        rows += r > 0 ? (new_rows(k, p, r) - k->out[0]) * k->room : 0;
+        if (k->parts == 16)
+            source_line(3, 3, rows, k->room, p->columns, v, k->source);
+        else if (k->parts == 9)
+            source_line(2, 2, rows, k->room, p->columns, v, k->source);
+        else
+            source_line(1, 3, rows, k->room, p->columns, v, k->source);
+        rows += k->out[0] * k->room;
     }
 }
 
@@ -355,7 +412,7 @@ static int64_t wide_of(int64_t left)
     return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : conv_min(left, 2);
 }
 
-/* One of the PARTS: c[n, columns of so many vectors] = u . v, for channels of whole panels. */
+/* One of the parts: c[n, columns of so many vectors] = u . v, for channels of whole panels. */
 static void multiply_part(const work *k, const float *u, const float *v, int64_t vectors, int64_t n, float *c)
 {
     int64_t from = k->s->from, depth = conv_ceil_div(from, conv_ceil_div(from, DEPTH));
@@ -364,7 +421,7 @@ static void multiply_part(const work *k, const float *u, const float *v, int64_t
         for (int64_t q = 0; q < from; q += depth)
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 WK_ISA(gemm_kernel_f32)
-                    .tile(&(gemm_tile){.a = u + i / GEMM_MR * PARTS * k->panel + q * GEMM_MR,
+                    .tile(&(gemm_tile){.a = u + i / GEMM_MR * k->parts * k->panel + q * GEMM_MR,
                                        .b = v + q * k->pitch + at * LANES,
                                        .c = c + i * k->pitch + at * LANES,
                                        .a_rs = 1,
@@ -381,31 +438,59 @@ static void multiply_part(const work *k, const float *u, const float *v, int64_t
 /* The sums of result channels [first, first + n) of a group. */
 static void multiply(const work *k, const place *p, const float *v, int64_t first, int64_t n, float *sums)
 {
-    const float *u = k->weights + (p->group * k->panels + first / GEMM_MR) * PARTS * k->panel;
+    const float *u = k->weights + (p->group * k->panels + first / GEMM_MR) * k->parts * k->panel;
     int64_t vectors = conv_ceil_div(p->lines * p->columns, LANES);
-    for (int64_t e = 0; e < PARTS; e++)
+    for (int64_t e = 0; e < k->parts; e++)
         multiply_part(k, u + e * k->panel, v + e * k->source, vectors, n, sums + e * k->sum);
 }
 
-/* Two rows of results from a line of n tiles. */
-static void result_tiles(const float *m, int64_t apart, int64_t n, float bias, float *const *lines)
+/* Two results along a side of products, of which the first is m[0], the next m[step]. */
+ALWAYS_INLINE void result_side(int taps, const vec *m, int step, vec *first, vec *second)
 {
+    if (taps == 2) {
+        *first = m[0] + m[step];
+        *second = m[step] - m[2 * step];
+    } else {
+        *first = m[0] + m[step] + m[2 * step];
+        *second = m[step] - m[2 * step] - m[3 * step];
+    }
+}
+
+/* The rows of results from a line of n tiles. */
+ALWAYS_INLINE void result_line(int down, int across, const float *m, int64_t apart, int64_t n, float bias,
+                               float *const *lines)
+{
+    const int high = down > 1 ? down + 1 : 1, wide = across + 1, out = down > 1 ? 2 : 1;
     for (int64_t t = 0; t < n; t += LANES) {
-        vec s[2][SIDE];
-        UNROLL for (int j = 0; j < SIDE; j++)
+        vec tile[SIDE][SIDE], s[2][SIDE];
+        UNROLL for (int e = 0; e < high * wide; e++) tile[e / wide][e % wide] = load(m + e * apart + t);
+        UNROLL for (int j = 0; j < wide; j++)
         {
-            const float *at = m + j * apart + t;
-            vec m1 = load(at + 4 * apart), m2 = load(at + 8 * apart);
-            s[0][j] = load(at) + m1 + m2;
-            s[1][j] = m1 - m2 - load(at + 12 * apart);
+            if (down > 1)
+                result_side(down, &tile[0][j], SIDE, &s[0][j], &s[1][j]);
+            else
+                s[0][j] = tile[0][j];
         }
-        UNROLL for (int i = 0; i < 2; i++)
+        UNROLL for (int i = 0; i < out; i++)
         {
-            vec left = s[i][0] + s[i][1] + s[i][2] + bias, right = s[i][1] - s[i][2] - s[i][3] + bias;
+            vec left, right;
+            result_side(across, s[i], 1, &left, &right);
+            left += bias;
+            right += bias;
             store(lines[i] + 2 * t, SHUFFLE(left, right, LOW));
             store(lines[i] + 2 * t + LANES, SHUFFLE(left, right, HIGH));
         }
     }
+}
+
+static void result_lines(const work *k, const float *m, int64_t n, float bias, float *const *lines)
+{
+    if (k->parts == 16)
+        result_line(3, 3, m, k->sum, n, bias, lines);
+    else if (k->parts == 9)
+        result_line(2, 2, m, k->sum, n, bias, lines);
+    else
+        result_line(1, 3, m, k->sum, n, bias, lines);
 }
 
 static bool all_finite(const float *v, int64_t n)
@@ -431,11 +516,11 @@ static bool finish_channel(const work *k, const place *p, int64_t channel, const
     float bias = s->bias ? ((const float *)s->bias)[channel] : 0;
     bool finite = true;
     for (int64_t r = 0; r < p->lines; r++) {
-        int64_t image = (p->line + r) / k->tiles[0], y = (p->line + r) % k->tiles[0] * 2;
+        int64_t image = (p->line + r) / k->tiles[0], y = (p->line + r) % k->tiles[0] * k->out[0];
         int64_t at =
             image * to->out.image + channel * to->out.channel + y * to->out.row + 2 * p->x * to->out.pixel;
-        result_tiles(m + r * p->columns, k->sum, p->columns, bias, lines);
-        for (int64_t i = 0; i < 2 && y + i < s->axis[1].count; i++) {
+        result_lines(k, m + r * p->columns, p->columns, bias, lines);
+        for (int64_t i = 0; i < k->out[0] && y + i < s->axis[1].count; i++) {
             finite &= all_finite(lines[i], width);
             if (s->act)
                 WK_ISA(wk_activation_row)(lines[i], width, s->act);
@@ -450,8 +535,8 @@ static void block_task(void *ctx, int64_t task)
 {
     work *k = ctx;
     const conv_direct *s = k->s;
-    place p = place_of(k, task / k->parts);
-    int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->parts;
+    place p = place_of(k, task / k->shares);
+    int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->shares;
     char *memory = k->odd ? NULL : wk_scratch_alloc(k->bytes);
     if (!memory) {
         if (!k->odd)
@@ -463,7 +548,7 @@ static void block_task(void *ctx, int64_t task)
     rows[1] = rows[0] + k->row_bytes / 4;
     transform_sources(k, &p, v, rows);
     bool finite = true;
-    for (int64_t b = part * blocks / k->parts; b < (part + 1) * blocks / k->parts; b++) {
+    for (int64_t b = part * blocks / k->shares; b < (part + 1) * blocks / k->shares; b++) {
         int64_t first = b * k->block, n = conv_min(k->block, s->to - first);
         multiply(k, &p, v, first, n, sums);
         for (int64_t i = 0; i < n; i++)
@@ -478,13 +563,13 @@ conv_outcome WK_ISA(conv_winograd_run)(const conv_direct *s)
 {
     work k = {.s = s};
     plan_work(&k);
-    size_t weights = (size_t)(s->groups * k.panels * PARTS * k.panel) * sizeof *k.weights;
+    size_t weights = (size_t)(s->groups * k.panels * k.parts * k.panel) * sizeof *k.weights;
     k.weights = wk_block_alloc(weights);
     if (!k.weights)
         return CONV_NO_MEMORY;
     wk_parallel_for(s->groups * k.panels, weights_task, &k);
     if (!k.failed)
-        wk_parallel_for(blocks_of(&k, k.rows) * s->groups * k.parts, block_task, &k);
+        wk_parallel_for(blocks_of(&k, k.rows) * s->groups * k.shares, block_task, &k);
     wk_block_free(k.weights, weights);
     return k.failed ? CONV_NO_MEMORY : k.odd ? CONV_ODD : CONV_DONE;
 }

@@ -205,7 +205,8 @@ SAMPLES(conv1d_samples, "x=T[2,3,9] weight=T[4,3,3] bias=T[4]",
         "x=T[1,16,300] weight=T[40,16,3] bias=T[40] padding=1",
         "x=T[1,2,3] weight=T[2,2,3] padding=1000000 stride=1000000", "x=T[1,1,4]:special weight=T[1,1,2]",
         "x=T[1,60,150] weight=T[66,60,7] bias=T[66] padding=3",
-        "x=T[1,9,1100] weight=T[10,9,3] bias=T[10] padding=1");
+        "x=T[1,9,1100] weight=T[10,9,3] bias=T[10] padding=1",
+        "x=T[2,32,310] weight=T[40,32,3] bias=T[40] padding=1", "x=T[1,33,1026]:special weight=T[40,33,3]");
 SAMPLES(conv1d_errors, "x=T[1,2,5] ! weight", "weight=T[1,2,5] ! x", "x=T[2,5] weight=T[3,2,2] ! x",
         "x=T[1,2,5] weight=T[3,2] ! weight", "x=T[1,2,5] weight=T[3,3,2] ! weight",
         "x=T[1,2,5] weight=T[3,2,6] ! padded", "x=T[1,2,5] weight=T[3,2,0] ! weight",
@@ -237,7 +238,8 @@ SAMPLES(conv2d_samples, "x=T[2,3,7,8] weight=T[5,3,3,3] bias=T[5] padding=1",
         "x=T[1,140,16,30] weight=T[16,140,3,3] padding=1", "x=T[8,19,10,18] weight=T[26,19,3,3] padding=1",
         "x=T[1,32,20,24] weight=T[48,16,3,3] groups=2 padding=1",
         "x=T[1,16,6,270] weight=T[16,16,3,3] padding=1",
-        "x=T[1,24,20,40]:special weight=T[24,24,3,3] padding=2,0");
+        "x=T[1,24,20,40]:special weight=T[24,24,3,3] padding=2,0",
+        "x=T[1,33,40,41] weight=T[34,33,2,2] bias=T[34]");
 SAMPLES(conv2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[3,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2] ! weight", "x=T[1,2,5,5] weight=T[3,4,2,2] ! weight",
         "x=T[1,2,5,2] weight=T[3,2,3,3] ! padded", "x=T[1,2,5,5] weight=T[3,2,2,2] stride=1,0 ! stride",
@@ -276,7 +278,8 @@ SAMPLES(conv_transpose2d_samples, "x=T[2,3,4,5] weight=T[3,4,3,3] bias=T[4] padd
         "x=T[0,2,3,3] weight=T[2,2,2,2]", "x=T[1,2,3,4] weight=T[2,3,3,3] padding=2",
         "x=T[2,20,9,10] weight=T[20,24,4,4] stride=2 padding=1 bias=T[24]",
         "x=T[1,6,20,20] weight=T[6,3,3,3] stride=2 padding=1",
-        "x=T[1,20,27,31] weight=T[20,17,3,3] padding=1 bias=T[17]");
+        "x=T[1,20,27,31] weight=T[20,17,3,3] padding=1 bias=T[17]",
+        "x=T[1,32,30,31] weight=T[32,32,4,4] stride=2 padding=1 bias=T[32]");
 SAMPLES(conv_transpose2d_errors, "x=T[1,2,5,5] ! weight", "x=T[1,2,5] weight=T[2,2,2,2] ! x",
         "x=T[1,2,5,5] weight=T[3,2,2,2] ! weight", "x=T[1,2,1,5] weight=T[2,2,2,2] padding=1 ! output size",
         "x=T[1,2,5,5] weight=T[2,2,2,2] output_padding=2,0 stride=2 ! output_padding");
@@ -286,7 +289,8 @@ SAMPLES(conv1d_data_samples, "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3,9",
         "dy=T[1,6,6] weight=T[6,2,3] groups=2 stride=2 padding=1 input_size=1,4,12",
         "dy=T[0,3,4] weight=T[3,2,2] input_size=0,2,5",
         "dy=T[1,2,1] weight=T[2,2,2] stride=7 input_size=1,2,8",
-        "dy=T[1,60,150] weight=T[60,66,7] padding=3 input_size=1,66,150");
+        "dy=T[1,60,150] weight=T[60,66,7] padding=3 input_size=1,66,150",
+        "dy=T[1,40,731] weight=T[40,33,3] padding=1 input_size=1,33,731");
 SAMPLES(conv1d_data_errors, "dy=T[2,4,7] weight=T[4,3,3] ! input_size",
         "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3 ! input_size",
         "dy=T[2,4,7] weight=T[4,3,3] input_size=2,3,10 ! dy",
@@ -304,7 +308,8 @@ SAMPLES(conv2d_data_samples, "dy=T[2,5,7,8] weight=T[5,3,3,3] padding=1 input_si
         "dy=T[2,4,5,6] weight=T[4,6,1,1] input_size=2,6,5,6",
         "dy=T[1,4,9,9] weight=T[4,3,7,7] padding=3 input_size=1,3,9,9",
         "dy=T[1,4,5,5] weight=T[4,3,7,7] stride=2 padding=3 input_size=1,3,9,9",
-        "dy=T[1,18,27,31] weight=T[18,26,3,3] padding=1 input_size=1,26,27,31");
+        "dy=T[1,18,27,31] weight=T[18,26,3,3] padding=1 input_size=1,26,27,31",
+        "dy=T[1,33,32,31] weight=T[33,36,3,3] stride=2 padding=1 input_size=1,36,63,62");
 SAMPLES(conv2d_data_errors, "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7] weight=T[5,3,3,3] padding=1 input_size=2,3,7,8 ! dy",
         "dy=T[2,5,7,8] weight=T[5,3,3,3] input_size=2,3,2,8 ! padded");
