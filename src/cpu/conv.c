@@ -149,13 +149,15 @@ static conv_patches make_patches(const conv_window *w, const conv_axis *axis, co
 
 /* ---- The map from the image, the image from the map ---- */
 
+typedef enum { BY_PATCHES, BY_ROWS, BY_WINOGRAD, DIRECTLY } way;
+
 typedef struct {
     wk_call *call;
     const wk_conv_geometry *g;
     const void *bias;             /* NULL or in the compute type */
     const wk_activation_ctx *act; /* NULL, or what results end with; not where they are made directly */
     int64_t from, to;             /* channels of a group: of the source, of the result */
-    enum { BY_PATCHES, BY_ROWS, BY_WINOGRAD, DIRECTLY } way;
+    way way;
     const char *source; /* images of this round, from the first-th on */
     int64_t first, images;
     conv_window *window; /* of them, for patches */
@@ -342,7 +344,7 @@ static void *scratch(wk_call *c, wk_dtype dtype, int64_t n)
 }
 
 /* The way, by a phase with as many taps as any. */
-static int way_of(const gather *s, const wk_tensor *weight)
+static way way_of(const gather *s, const wk_tensor *weight)
 {
     if (WK_ISA(conv_direct_takes)(s->from, s->to))
         return DIRECTLY;
@@ -359,7 +361,9 @@ static int way_of(const gather *s, const wk_tensor *weight)
         }
     }
     conv_direct d = without_patches(s, &f, &patches);
-    return WK_ISA(conv_winograd_takes)(&d) ? BY_WINOGRAD : WK_ISA(conv_rows_takes)(&d) ? BY_ROWS : BY_PATCHES;
+    if (WK_ISA(conv_winograd_takes)(&d))
+        return BY_WINOGRAD;
+    return WK_ISA(conv_rows_takes)(&d) ? BY_ROWS : BY_PATCHES;
 }
 
 /* What a gather needs beside its source; the number of images of a round. */

@@ -336,12 +336,6 @@ static void fill_window(const work *k, const place *p, uint32_t *dst)
 
 /* ---- Products and results ---- */
 
-/* Vectors of the next tile, of those that are left: one alone would not keep the processor busy. */
-static int wide_of(int64_t left)
-{
-    return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : (int)conv_min(left, 2);
-}
-
 /* The sums of channels [first, first + n) of the group; rows of them are ldc apart. */
 static void sum_block(const work *k, const place *p, const uint32_t *window, int64_t first, int64_t n,
                       float *sums, int64_t ldc)
@@ -351,7 +345,7 @@ static void sum_block(const work *k, const place *p, const uint32_t *window, int
     int64_t kc = conv_ceil_div(depth, conv_max(conv_ceil_div(depth, KC + KC / 4), 1));
     do { /* once even where there is nothing to add up */
         for (int64_t v = 0; v < vectors;) {
-            int wide = wide_of(vectors - v);
+            int wide = gemm_next_vectors(vectors - v);
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 k->tile(&(rows_tile){.a = weights + i / GEMM_MR * k->panel + q * GEMM_MR,
                                      .window = window,

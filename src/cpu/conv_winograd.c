@@ -406,18 +406,12 @@ static void transform_sources(const work *k, const place *p, float *v, float *co
 
 /* ---- Products and results ---- */
 
-/* Vectors of the next tile of the product: one alone would not keep the processor busy. */
-static int64_t wide_of(int64_t left)
-{
-    return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : conv_min(left, 2);
-}
-
 /* One of the parts: c[n, columns of so many vectors] = u . v, for channels of whole panels. */
 static void multiply_part(const work *k, const float *u, const float *v, int64_t vectors, int64_t n, float *c)
 {
     int64_t from = k->s->from, depth = conv_ceil_div(from, conv_ceil_div(from, DEPTH));
     for (int64_t at = 0, wide; at < vectors; at += wide) {
-        wide = wide_of(vectors - at);
+        wide = gemm_next_vectors(vectors - at);
         for (int64_t q = 0; q < from; q += depth)
             for (int64_t i = 0; i < n; i += GEMM_MR)
                 WK_ISA(gemm_kernel_f32)

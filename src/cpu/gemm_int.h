@@ -72,6 +72,12 @@ typedef struct {
     void (*begin)(void), (*end)(void); /* NULL, or around the tiles that a thread works out */
 } gemm_kernel;
 
+/* Vectors of the next tile, of those that are left: one alone would not keep the processor busy. */
+static inline int gemm_next_vectors(int64_t left)
+{
+    return left >= GEMM_NV && left != GEMM_NV + 1 ? GEMM_NV : (int)gemm_min(left, 2);
+}
+
 static inline int64_t gemm_panel_columns(const gemm_kernel *kernel)
 {
     return (int64_t)kernel->vectors * kernel->lanes;
