@@ -7,7 +7,7 @@
 /* What one round of CONV_PATCH_CHANNELS channels brings into shared memory, by way of registers. */
 template <class T, int DIR, class S> struct patch_bringer {
     static const int C = CONV_PATCH_CHANNELS, MOST = CONV_PATCH_TAPS * C * S::BM;
-    static const int A_EACH = MOST / 256, B_EACH = CONV_PATCH / 256;
+    static const int A_EACH = (MOST + 255) / 256, B_EACH = CONV_PATCH / 256;
     const T *a, *b;      /* this round's, of the first channel */
     i32 left;            /* channels from here on */
     i64 in_a[A_EACH];    /* places in weights, and in the patch's channel; -1: a zero */
