@@ -531,10 +531,11 @@ static void block_task(void *ctx, int64_t task)
     const conv_direct *s = k->s;
     place p = place_of(k, task / k->shares);
     int64_t blocks = conv_ceil_div(s->to, k->block), part = task % k->shares;
-    char *memory = k->odd ? NULL : wk_scratch_alloc(k->bytes);
+    if (k->odd) /* all will be done again */
+        return;
+    char *memory = wk_scratch_alloc(k->bytes);
     if (!memory) {
-        if (!k->odd)
-            atomic_store(&k->failed, true);
+        atomic_store(&k->failed, true);
         return;
     }
     float *v = (float *)memory, *sums = (float *)(memory + k->source_bytes);
