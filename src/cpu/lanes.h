@@ -188,6 +188,23 @@ static inline wk_lanes wk_lanes_exp_above(wk_lanes x)
     return _mm512_scalef_ps(WK_EXP_POLY(r), n);
 }
 
+/* e^x for x up to 0, or NaN; 0 where it is no normal number. x = (16 n + j + r) ln(2) / 16: 2^(j / 16) comes from a table, less the bits
+ * that j adds to the exponent when all of 16 n + j is added there, and of e^r four terms will do: 2^-23.1. */
+static inline wk_lanes wk_lanes_exp_term(wk_lanes x)
+{
+    static const uint32_t powers[16] = {
+        0x3F800000, 0x3F7DAAC3, 0x3F7B95C2, 0x3F79C3D3, 0x3F7837F0, 0x3F76F532, 0x3F75FED7, 0x3F75583F,
+        0x3F7504F3, 0x3F7508A4, 0x3F75672A, 0x3F76248C, 0x3F7744FD, 0x3F78CCDF, 0x3F7AC0C7, 0x3F7D257D};
+    x = wk_lanes_at_least(x, -104);
+    wk_lanes t = x * 0x1.715476p4f + WK_ROUND_F32, n = t - WK_ROUND_F32;
+    wk_lanes r = (x - n * (WK_LN2_HI / 16)) - n * (WK_LN2_LO / 16);
+    wk_words at = wk_words_bits(t), power = _mm512_permutexvar_epi32(at, _mm512_loadu_si512(powers));
+    power = _mm512_add_epi32(power, _mm512_slli_epi32(at, 19));
+    wk_lanes p = wk_words_lanes(_mm512_max_epi32(power, _mm512_setzero_si512()));
+    wk_lanes q = (0x1.555736p-3f * r + 0x1.00022p-1f) * r + 1.0f;
+    return p * r * q + p;
+}
+
 static inline wk_lanes wk_lanes_exp_f32(wk_lanes x)
 {
     return wk_lanes_exp_above(wk_lanes_at_least(_mm512_min_ps(_mm512_set1_ps(89), x), -104)); /* NaN passes */
@@ -205,6 +222,7 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x)
 #else
 
 static inline wk_lanes wk_lanes_exp_f32(wk_lanes x) { return wk_expf(x); }
+static inline wk_lanes wk_lanes_exp_term(wk_lanes x) { return wk_exp_termf(x); }
 static inline wk_lanes wk_lanes_silu_f32(wk_lanes x) { return wk_siluf(x); }
 static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 

@@ -11,7 +11,7 @@
 #include "lines.h"
 #include "norm.h"
 
-enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 1024 };
+enum { MOST_CHUNKS = 32, PART_ELEMENTS = 1 << 21, GROUPS_TOGETHER = 4, SHORT_BYTES = 2048 };
 
 typedef struct {
     wk_group_shape s;

@@ -27,13 +27,6 @@ static FN(stats) FN(stats_of)(const norm_ctx *c, const ELEMENT *x, const ELEMENT
     return s;
 }
 
-/* Whether normalise has a mean to take off. */
-#if ELEMENT_WORDS
-#define HAS_MEAN (s.mean != 0)
-#else
-#define HAS_MEAN (c->centred)
-#endif
-
 /* Asks for two vectors so many elements further. */
 static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
 {
@@ -42,9 +35,11 @@ static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
 }
 
 /* y, and where it is not NULL the sum, of n elements, each with a channel of its own from `first` on. The sums of x and
- * more are taken again, which costs less than to keep them. Meanwhile what lies `ahead` elements further is called for. */
-static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
-                          int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t ahead)
+ * more are taken again, which costs less than to keep them. Meanwhile what lies `ahead` elements further is called for. The
+ * last two are whether there is a mean to take off, and a bias. Returns how many were done: all but less than two vectors. */
+ALWAYS_INLINE int64_t FN(normalise_with)(const norm_ctx *c, FN(stats) s, const ELEMENT *x,
+                                         const ELEMENT *more, int64_t first, ELEMENT *y, ELEMENT *sum,
+                                         int64_t n, int64_t ahead, bool mean, bool biased)
 {
     const REAL *weight = (const REAL *)c->weight + first,
                *bias = c->bias ? (const REAL *)c->bias + first : NULL;
@@ -56,17 +51,40 @@ static void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, cons
             FN(two_ahead)(more + i, ahead);
         if (sum)
             FN(two_put)(sum + i, v);
-        if (HAS_MEAN) {
+        if (mean) {
             v.a -= s.mean;
             v.b -= s.mean;
         }
         FN(two) b = {{0}, {0}};
-        if (bias)
+        if (biased)
             b = FN(two_behind)(bias + i);
         v.a = (v.a * s.scale + s.shift) * w.a + b.a;
         v.b = (v.b * s.scale + s.shift) * w.b + b.b;
         FN(two_put_near)(y + i, v);
     }
+    return i;
+}
+
+/* The loop without choices for what is asked of it. */
+ALWAYS_INLINE void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
+                                 int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t ahead)
+{
+#if ELEMENT_WORDS
+    bool mean = s.mean != 0;
+#else
+    bool mean = c->centred;
+#endif
+    int64_t i;
+    if (mean && c->bias)
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, true);
+    else if (mean)
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, false);
+    else if (c->bias)
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, true);
+    else
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, false);
+    const REAL *weight = (const REAL *)c->weight + first,
+               *bias = c->bias ? (const REAL *)c->bias + first : NULL;
     for (; i < n; i++) {
         REAL v = FN(one_of)(x, more, i), h = (v - s.mean) * s.scale + s.shift;
         if (sum)
@@ -128,7 +146,8 @@ static void FN(add_norm_line)(void *const *out, const void *const *in, int64_t l
     const norm_ctx *c = ctx;
     (void)line;
     FN(stats) s = FN(stats_of)(c, in[0], in[1], n);
-    FN(normalise)(c, s, in[0], in[1], 0, out[0], c->sum ? out[1] : NULL, n, n);
+    if (c->sum)
+        FN(normalise)(c, s, in[0], in[1], 0, out[0], out[1], n, n);
+    else
+        FN(normalise)(c, s, in[0], in[1], 0, out[0], NULL, n, n);
 }
-
-#undef HAS_MEAN

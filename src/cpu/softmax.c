@@ -10,25 +10,57 @@
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) /* where lanes are vectors */
 #define SUMS_A_B
+#define TOGETHER 2 /* vectors of either half of a line */
 static inline float lanes_total(wk_lanes v) { return _mm512_reduce_add_ps(v); }
 #else
 #define SUMS_A_B _Pragma("omp simd reduction(+ : a, b)")
+#define TOGETHER 1
 static inline float lanes_total(wk_lanes v) { return v; }
 #endif
 
-enum { WORDS_BLOCK = 2048, LANES = sizeof(wk_lanes) / sizeof(float), LINES_TOGETHER = 4 };
+enum {
+    WORDS_BLOCK = 2048,
+    LANES = sizeof(wk_lanes) / sizeof(float),
+    STEP = TOGETHER * LANES,
+    LINES_TOGETHER = 4,
+    EXPS_KEPT = 3 /* lines whose exponentials are kept at a time */
+};
 
 typedef struct {
     int64_t mode, size; /* of a line */
 } softmax_ctx;
 
+/* A vector of either half of a line, or of either half of its words. */
+typedef struct {
+    wk_lanes a, b;
+} lanes_two;
+
+static inline lanes_two lanes_get(const float *e, int64_t half)
+{
+    lanes_two v;
+    memcpy(&v.a, e, sizeof v.a);
+    memcpy(&v.b, e + half, sizeof v.b);
+    return v;
+}
+
+static inline void lanes_put(float *e, int64_t half, lanes_two v)
+{
+    memcpy(e, &v.a, sizeof v.a);
+    memcpy(e + half, &v.b, sizeof v.b);
+}
+
+/* Floats that a line's exponentials take. */
+static inline int64_t kept_floats(int64_t n) { return n + 2 * STEP; }
+
+/* ---- lines of floats ---- */
+
 #include "real_f32.h"
 #include "line.inc.h"
+#include "softmax.inc.h"
 
-/* line_top, whose four maxima become one before their lanes do, and line_exp, which asks for the line that follows as it
- * goes. */
+/* line_top, whose four maxima become one before their lanes do. */
 #if defined(__AVX512F__) && defined(__AVX512BW__)
-static float top_of_f32(const float *x, int64_t n)
+static float top_of(const float *x, int64_t n)
 {
     const wk_lanes least = _mm512_set1_ps(-INFINITY);
     wk_lanes a = least, b = least, c = least, d = least; /* a NaN leaves them as they are */
@@ -45,45 +77,52 @@ static float top_of_f32(const float *x, int64_t n)
     }
     return _mm512_reduce_max_ps(_mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d)));
 }
-
-static inline wk_lanes exp_some(const float *x, float *y, __mmask16 some, float c)
-{
-    wk_lanes e = wk_lanes_exp_above(wk_lanes_at_least(_mm512_maskz_loadu_ps(some, x) - c, -104));
-    _mm512_mask_storeu_ps(y, some, e);
-    return _mm512_maskz_mov_ps(some, e);
-}
-
-static float exp_line_f32(const float *x, float *y, int64_t n, float c)
-{
-    double total = 0;
-    for (int64_t i = 0; i < n;) {
-        int64_t end = n - i < WORDS_BLOCK ? n : i + WORDS_BLOCK;
-        wk_lanes sum = {0};
-        for (; i + LANES <= end; i += LANES) {
-            wk_words_ahead(x + i, n * (int64_t)sizeof *x);
-            sum += exp_some(x + i, y + i, 0xFFFF, c);
-        }
-        if (i < end) {
-            sum += exp_some(x + i, y + i, (__mmask16)((1 << (end - i)) - 1), c);
-            i = end;
-        }
-        total += (double)lanes_total(sum);
-    }
-    return (float)total;
-}
 #else
-#define top_of_f32 line_top_f32
-#define exp_line_f32 line_exp_f32
+#define top_of line_top_f32
 #endif
 
-#include "softmax.inc.h"
+static inline lanes_two exp_two_f32(const float *x, int64_t i, int64_t half, float top)
+{
+    lanes_two v = lanes_get(x + i, half);
+    return (lanes_two){wk_lanes_exp_term(v.a - top), wk_lanes_exp_term(v.b - top)};
+}
+
+static inline void two_ahead_f32(const float *x, float *y, int64_t i, int64_t half)
+{
+    wk_words_ahead(x + i, 0);
+    wk_words_ahead(x + half + i, 0);
+    wk_words_wanted(y + i);
+    wk_words_wanted(y + half + i);
+}
+
+static inline void two_to_f32(float *y, int64_t i, int64_t half, lanes_two v, float scale)
+{
+    lanes_put(y + i, half, (lanes_two){v.a * scale, v.b * scale});
+}
+
+#define LOWEST -INFINITY
+#include "softmax_lines.inc.h"
+#undef LOWEST
+
+static void softmax_floats(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
+{
+    const softmax_ctx *c = ctx;
+    const float *x = in[0];
+    float top[LINES_TOGETHER];
+    int64_t lines = n / c->size;
+    (void)line;
+    for (int64_t k = 0; k < lines; k++)
+        top[k] = top_of(x + k * c->size, c->size); /* a NaN gets into the sum */
+    softmax_lines_f32(x, out[0], top, out[1], lines, c->size);
+}
+
+/* ---- lines of doubles ---- */
+
 #include "real_f64.h"
 #include "line.inc.h"
-#define top_of_f64 line_top_f64
-#define exp_line_f64 line_exp_f64
 #include "softmax.inc.h"
 
-/* ---- a line of bf16 as it lies, in words of two ---- */
+/* ---- lines of bf16 as they lie, in words of two ---- */
 
 /* The largest of n elements: their bits grow with those that have no sign; where all have one, the magnitudes are turned
  * over. Of NaN some are larger than infinity, and the others are passed over. */
@@ -101,84 +140,36 @@ static float words_top(const uint16_t *x, int64_t n)
     }
 }
 
-static float words_largest(const softmax_ctx *c, const uint16_t *x)
+/* exp(x - top), good to 16 bits but for a factor common to all: what rounding takes off the multiple of top is the same for
+ * all. */
+static inline lanes_two exp_two_bf16(const uint16_t *x, int64_t i, int64_t half, float top)
 {
-    return c->mode == WK_SOFTMAX_ACCURATE ? words_top(x, c->size) : 0; /* a NaN gets into the sum */
+    const float log2_e = 0x1.715476p0f, off = top * log2_e;
+    wk_words w = wk_words_load(x + 2 * i);
+    (void)half;
+    return (lanes_two){wk_lanes_exp2(wk_words_low(w) * log2_e - off),
+                       wk_lanes_exp2(wk_words_high(w) * log2_e - off)};
 }
 
-/* exp(x - c), good to 16 bits but for a factor common to all, to low and high, and the sum: what rounding takes off the
- * multiple of c is the same for all. n is a number of whole lanes. The line that follows is asked for, and so is the place
- * of the result. */
-static float words_exp(const uint16_t *x, uint16_t *y, float *restrict low, float *restrict high, int64_t n,
-                       float c)
+static inline void two_ahead_bf16(const uint16_t *x, uint16_t *y, int64_t i, int64_t half)
 {
-    const float log2_e = 0x1.715476p0f, off = c * log2_e;
-    double total = 0;
-    for (int64_t at = 0; at < n; at += WORDS_BLOCK) {
-        int64_t end = n - at < WORDS_BLOCK ? n : at + WORDS_BLOCK;
-        wk_lanes a = {0}, b = {0};
-        SUMS_A_B for (int64_t i = at; i < end; i += LANES)
-        {
-            wk_words w = wk_words_load(x + 2 * i);
-            wk_words_ahead(x + 2 * i, 4 * n);
-            wk_words_wanted(y + 2 * i);
-            wk_lanes l = wk_lanes_exp2(wk_words_low(w) * log2_e - off);
-            wk_lanes h = wk_lanes_exp2(wk_words_high(w) * log2_e - off);
-            memcpy(low + i, &l, sizeof l);
-            memcpy(high + i, &h, sizeof h);
-            a += l;
-            b += h;
-        }
-        total += (double)lanes_total(a + b);
-    }
-    return (float)total;
+    (void)half;
+    wk_words_ahead(x + 2 * i, 0);
+    wk_words_wanted(y + 2 * i);
 }
 
-static void words_scale(const float *low, const float *high, uint16_t *y, int64_t n, float scale)
+static inline void two_to_bf16(uint16_t *y, int64_t i, int64_t half, lanes_two v, float scale)
 {
-    WK_INDEPENDENT for (int64_t i = 0; i < n; i += LANES)
-    {
-        wk_lanes l, h;
-        memcpy(&l, low + i, sizeof l);
-        memcpy(&h, high + i, sizeof h);
-        wk_words_store(y + 2 * i, wk_words_near(l * scale, h * scale), false);
-    }
+    (void)half;
+    wk_words_store(y + 2 * i, wk_words_near(v.a * scale, v.b * scale), false);
 }
 
-/* A line of n elements, in two steps with the sum between them. One that is no number of whole lanes goes through a copy,
- * filled up with what adds nothing. */
-typedef struct {
-    float *low, *high;
-    uint16_t *copy;
-    int64_t n, words;
-} words_line;
+#include "real_bf16.h"
+#define LOWEST 0xFF80
+#include "softmax_lines.inc.h"
+#undef LOWEST
 
-static words_line words_line_of(int64_t n, float *scratch)
-{
-    int64_t words = (n + 2 * LANES - 1) / (2 * LANES) * LANES;
-    uint16_t *copy = n == 2 * words ? NULL : (uint16_t *)(scratch + 2 * words);
-    return (words_line){scratch, scratch + words, copy, n, words};
-}
-
-static float words_line_exp(const words_line *l, const uint16_t *x, uint16_t *y, float largest)
-{
-    const uint16_t minus_infinity = 0xFF80;
-    if (!l->copy)
-        return words_exp(x, y, l->low, l->high, l->words, largest);
-    memcpy(l->copy, x, (size_t)l->n * sizeof *x);
-    for (int64_t i = l->n; i < 2 * l->words; i++)
-        l->copy[i] = minus_infinity;
-    return words_exp(l->copy, l->copy, l->low, l->high, l->words, largest);
-}
-
-static void words_line_scale(const words_line *l, uint16_t *y, float scale)
-{
-    words_scale(l->low, l->high, l->copy ? l->copy : y, l->words, scale);
-    if (l->copy)
-        memcpy(y, l->copy, (size_t)l->n * sizeof *y);
-}
-
-/* Logarithms want exponentials of all bits; they, and lines whose largest is too large for words_exp, go by floats. */
+/* Logarithms want exponentials of all bits; they, and lines whose largest is too large for a common factor, go by floats. */
 static void softmax_as_floats(const uint16_t *x, uint16_t *y, const softmax_ctx *c, void *scratch)
 {
     WK_ISA(wk_block_load)(WK_BF16, x, 1, scratch, c->size);
@@ -186,34 +177,31 @@ static void softmax_as_floats(const uint16_t *x, uint16_t *y, const softmax_ctx 
     WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, y, c->size, false);
 }
 
-/* Softmax of some lines. A line's largest element is looked for before the line ahead of it is finished: either begins with
- * a wait for lanes that become one number. */
 static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
 {
     const float most = 1024;
     const softmax_ctx *c = ctx;
     const uint16_t *x = in[0];
     uint16_t *y = out[0];
-    words_line words = words_line_of(c->size, out[1]);
-    float next = words_largest(c, x);
+    float top[LINES_TOGETHER] = {0};
+    int64_t size = c->size, lines = n / size;
+    bool by_words = c->mode != WK_SOFTMAX_LOG;
     (void)line;
-    for (int64_t size = c->size, left = n; left > 0; left -= size, x += size, y += size) {
-        float largest = next, sum = 0;
-        bool by_words = c->mode != WK_SOFTMAX_LOG && fabsf(largest) <= most;
-        if (by_words)
-            sum = words_line_exp(&words, x, y, largest);
-        if (left > size)
-            next = words_largest(c, x + size);
-        if (by_words)
-            words_line_scale(&words, y, 1 / sum);
-        else
-            softmax_as_floats(x, y, c, out[1]);
+    for (int64_t k = 0; k < lines && c->mode == WK_SOFTMAX_ACCURATE; k++) {
+        top[k] = words_top(x + k * size, size); /* a NaN gets into the sum */
+        by_words = by_words && fabsf(top[k]) <= most;
     }
+    if (by_words) {
+        softmax_lines_bf16(x, y, top, out[1], lines, size);
+        return;
+    }
+    for (int64_t k = 0; k < lines; k++)
+        softmax_as_floats(x + k * size, y + k * size, c, out[1]);
 }
 
 /* ---- the ops ---- */
 
-static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
+static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
 {
     const wk_softmax_params *p = c->params;
     wk_compute compute = wk_dtypes[c->dtype].compute;
@@ -224,30 +212,33 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, bool as_is)
                   .out = {c->out[0]},
                   .out_compute = {compute},
                   .n_out = 1,
-                  .as_is = as_is,
-                  .asks = WK_WORDS_STREAM && n_in == 1 && c->dtype != WK_F64 && p->mode != WK_SOFTMAX_LOG,
-                  .together = as_is ? LINES_TOGETHER : 0,
+                  .as_is = fn == softmax_bf16,
+                  .asks = WK_WORDS_STREAM && together > 0,
+                  .together = together,
                   .fn = fn,
                   .ctx = &ctx};
     WK_TRY(wk_reduce_dims(c, &p->dims, c->in[0]->rank, &l.set));
     for (int d = 0; d < c->in[0]->rank; d++)
         ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
-    l.scratch = as_is ? (size_t)(ctx.size + 2 * LANES) * 8 : 0;
+    l.scratch = together > 0 ? EXPS_KEPT * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
     return WK_ISA(wk_lines_run)(&l);
 }
 
 static wk_status run_softmax(wk_call *c)
 {
+    const wk_softmax_params *p = c->params;
     switch (c->dtype) {
-    case WK_BF16: return run(c, softmax_bf16, 1, true);
-    case WK_F64: return run(c, softmax_f64, 1, false);
-    default: return run(c, softmax_f32, 1, false);
+    case WK_BF16: return run(c, softmax_bf16, 1, LINES_TOGETHER);
+    case WK_F64: return run(c, softmax_f64, 1, 0);
+    default:
+        return p->mode == WK_SOFTMAX_ACCURATE ? run(c, softmax_floats, 1, LINES_TOGETHER)
+                                              : run(c, softmax_f32, 1, 0);
     }
 }
 
 static wk_status run_softmax_backward(wk_call *c)
 {
-    return run(c, c->dtype == WK_F64 ? softmax_backward_f64 : softmax_backward_f32, 2, false);
+    return run(c, c->dtype == WK_F64 ? softmax_backward_f64 : softmax_backward_f32, 2, 0);
 }
 
 const wk_impl WK_ISA(wk_cpu_softmax)[] = {

@@ -7,14 +7,14 @@ static void FN(softmax)(void *const *out, const void *const *in, int64_t line, i
     REAL *y = out[0];
     int64_t mode = ((const softmax_ctx *)ctx)->mode;
     (void)line;
-    REAL largest = mode == WK_SOFTMAX_FAST ? 0 : FN(top_of)(x, n); /* a NaN gets into the sum */
+    REAL largest = mode == WK_SOFTMAX_FAST ? 0 : FN(line_top)(x, n); /* a NaN gets into the sum */
     if (mode == WK_SOFTMAX_LOG) {
         REAL log_sum = R_LOG(FN(line_sum_exp)(x, n, largest));
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - largest - log_sum;
         return;
     }
-    REAL scale = 1 / FN(exp_line)(x, y, n, largest);
+    REAL scale = 1 / FN(line_exp)(x, y, n, largest);
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
 }
