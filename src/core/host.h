@@ -3,6 +3,7 @@
 #define WK_CORE_HOST_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Instruction-set levels, each a whole set of kernels; see cpu/isa.h. */
 typedef enum { WK_LEVEL_BASE, WK_LEVEL_AVX2, WK_LEVEL_AVX512, WK_LEVEL_COUNT } wk_isa_level;
@@ -19,5 +20,13 @@ bool wk_host_has_amx(void);
 
 /* Whether the processor computes in f16 (AVX-512's FP16), and WICK_ISA is not set. */
 bool wk_host_has_f16(void);
+
+/* How many bytes ahead of its place a loop asks for memory: as much as a core takes in until a line has come. Known once the
+ * device is. */
+typedef struct {
+    int64_t one;     /* of a loop on one array, or on two that computes meanwhile */
+    int64_t several; /* of a loop on several that does little: 0 where the processor does better by itself */
+} wk_ahead_bytes;
+extern wk_ahead_bytes wk_host_ahead;
 
 #endif

@@ -27,22 +27,22 @@ static wk_activation_ctx act_of(const wk_call *c)
 /* ---- on blocks ---- */
 
 static inline wk_lanes silu_mul_lanes(wk_lanes gate, wk_lanes up) { return wk_lanes_silu(gate) * up; }
-WK_LANES_BINARY(silu_mul_bf16, silu_mul_lanes, wk_words_near, 1)
+WK_LANES_BINARY(silu_mul_bf16, silu_mul_lanes, wk_words_near, 1, one)
 
 static inline wk_lanes bias_relu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_at_least(x + b, 0); }
 static inline wk_lanes bias_gelu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_gelu(x + b); }
 static inline wk_lanes bias_silu_lanes(wk_lanes x, wk_lanes b) { return wk_lanes_silu(x + b); }
-WK_LANES_BINARY(bias_relu_bf16, bias_relu_lanes, wk_words_of, 1)
-WK_LANES_BINARY(bias_gelu_bf16, bias_gelu_lanes, wk_words_near, 1)
-WK_LANES_BINARY(bias_silu_bf16, bias_silu_lanes, wk_words_near, 1)
+WK_LANES_BINARY(bias_relu_bf16, bias_relu_lanes, wk_words_of, 1, several)
+WK_LANES_BINARY(bias_gelu_bf16, bias_gelu_lanes, wk_words_near, 1, one)
+WK_LANES_BINARY(bias_silu_bf16, bias_silu_lanes, wk_words_near, 1, one)
 
 static inline wk_lanes bias_gelu_full(wk_lanes x, wk_lanes b) { return wk_lanes_gelu_f32(x + b); }
 static inline wk_lanes bias_silu_full(wk_lanes x, wk_lanes b) { return wk_lanes_silu_f32(x + b); }
 static inline wk_lanes silu_mul_full(wk_lanes gate, wk_lanes up) { return wk_lanes_silu_f32(gate) * up; }
-WK_LANES_BINARY_F32(bias_relu_lanes_f32, bias_relu_lanes, 1)
-WK_LANES_BINARY_F32(bias_gelu_lanes_f32, bias_gelu_full, 2)
-WK_LANES_BINARY_F32(bias_silu_lanes_f32, bias_silu_full, 1)
-WK_LANES_BINARY_F32(silu_mul_lanes_f32, silu_mul_full, 1)
+WK_LANES_BINARY_F32(bias_relu_lanes_f32, bias_relu_lanes, 1, several)
+WK_LANES_BINARY_F32(bias_gelu_lanes_f32, bias_gelu_full, 2, one)
+WK_LANES_BINARY_F32(bias_silu_lanes_f32, bias_silu_full, 1, one)
+WK_LANES_BINARY_F32(silu_mul_lanes_f32, silu_mul_full, 1, one)
 
 static wk_status run_blocks(const wk_call *c, wk_map m, wk_block_fn narrow, wk_block_fn wide)
 {

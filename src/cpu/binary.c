@@ -14,15 +14,15 @@
 
 #define DIRECT(name, formula) \
     static inline wk_lanes name##_lanes(wk_lanes a, wk_lanes b) { return formula; } \
-    WK_LANES_BINARY_F32(name##_lanes_f32, name##_lanes, 1)
+    WK_LANES_BINARY_F32(name##_lanes_f32, name##_lanes, 1, several)
 DIRECT(add, a + b)
 DIRECT(sub, a - b)
 DIRECT(mul, a *b)
 DIRECT(div, a / b)
 #undef DIRECT
-WK_LANES_BINARY(add_bf16, add_lanes, wk_words_of, 1)
-WK_LANES_BINARY(sub_bf16, sub_lanes, wk_words_of, 1)
-WK_LANES_BINARY(mul_bf16, mul_lanes, wk_words_of, 1)
+WK_LANES_BINARY(add_bf16, add_lanes, wk_words_of, 1, several)
+WK_LANES_BINARY(sub_bf16, sub_lanes, wk_words_of, 1, several)
+WK_LANES_BINARY(mul_bf16, mul_lanes, wk_words_of, 1, several)
 
 /* ---- integers: sums and products without a sign, where wrapping is defined ---- */
 

@@ -329,7 +329,7 @@ void WK_ISA(wk_block_store)(wk_dtype d, wk_compute c, const void *src, void *dst
     for (int64_t i = 0; i < n; i += CHUNK) {
         int64_t m = n - i < CHUNK ? n - i : CHUNK;
         convert((const unsigned char *)src + (size_t)i * in_bytes, packed, m);
-        wk_stream_copy((unsigned char *)dst + (size_t)i * bytes, packed, (size_t)m * bytes);
+        wk_stream_copy((unsigned char *)dst + (size_t)i * bytes, packed, (size_t)m * bytes, 0);
     }
 }
 
@@ -339,5 +339,5 @@ void WK_ISA(wk_block_copy)(const void *src, void *dst, size_t bytes, bool stream
         memcpy(dst, src, bytes);
         return;
     }
-    wk_stream_copy(dst, src, bytes);
+    wk_stream_copy(dst, src, bytes, 0);
 }

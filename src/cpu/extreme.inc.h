@@ -14,7 +14,7 @@ static int64_t FN(find_bits)(const UINT *xs, int64_t at, int64_t n, UINT mask, U
         vec v;
         memcpy(&v, xs + at, sizeof v);
         v = (v & mask) ^ bits;
-        uint64_t zeros = ZEROS((__m512i)v, (__m512i)v);
+        uint64_t zeros = OF_WIDTH(testn_epi, _mask)((__m512i)v, (__m512i)v);
         if (zeros)
             return at + __builtin_ctzll(zeros);
     }
@@ -65,6 +65,52 @@ static inline __attribute__((always_inline)) FN(largest)
     return (FN(largest)){most, furthest};
 }
 
+#if WK_VEC_BYTES == 64
+enum { FN(LANES) = 64 / sizeof(UINT) };
+
+/* The largest, or least, of the lanes without regard to signs, in all of them. */
+static inline __m512i FN(fold)(__m512i v, bool largest)
+{
+    UNROLL for (int step = 0; step < 5; step++)
+    {
+        __m512i other = step == 0   ? _mm512_shuffle_i64x2(v, v, 0x4E)
+                        : step == 1 ? _mm512_shuffle_i64x2(v, v, 0xB1)
+                        : step == 2 ? _mm512_shuffle_epi32(v, 0x4E)
+                        : step == 3 ? _mm512_shuffle_epi32(v, 0xB1)
+                                    : _mm512_rol_epi32(v, 16);
+        if (32 >> step >= (int)sizeof(UINT))
+            v = largest ? OF_WIDTH(max_epu, )(v, other) : OF_WIDTH(min_epu, )(v, other);
+    }
+    return v;
+}
+
+/* The same of up to VECTORS vectors, and the first place that has the largest. Every lane keeps the number of the vector that
+ * its largest came from, so that nothing is searched in the end: that time would be lost for reading. */
+static FN(largest) FN(lanes_largest)(FN(order) o, const UINT *xs, int64_t vectors, int64_t *place)
+{
+    typedef UINT vec __attribute__((vector_size(64)));
+    const vec sign = (vec){0} + ((UINT)1 << (8 * sizeof(UINT) - 1));
+    __m512i most = (__m512i)sign, far = {0}, from = {0};
+    vec number = {0};
+    for (int64_t i = 0; i < vectors; i++, number += 1) {
+        vec v;
+        wk_ask(xs + i * FN(LANES), wk_host_ahead.one);
+        memcpy(&v, xs + i * FN(LANES), sizeof v);
+        v = (v & o.keep) ^ o.flip;
+        from = OF_WIDTH(mask_mov_epi, )(from, OF_WIDTH(cmpgt_epi, _mask)((__m512i)v, most), (__m512i)number);
+        most = OF_WIDTH(max_epi, )(most, (__m512i)v);
+        far = OF_WIDTH(max_epu, )(far, (__m512i)v);
+    }
+    const __m512i all = _mm512_set1_epi32(-1);
+    vec top = (vec)FN(fold)((__m512i)((vec)most ^ sign), true) ^ sign;
+    __m512i first = OF_WIDTH(mask_mov_epi, )(all, OF_WIDTH(cmpeq_epi, _mask)(most, (__m512i)top), from);
+    __m512i least = FN(fold)(first, false);
+    uint64_t lanes = OF_WIDTH(cmpeq_epi, _mask)(first, least);
+    *place = (int64_t)((vec)least)[0] * FN(LANES) + __builtin_ctzll(lanes);
+    return (FN(largest)){(INT)top[0], ((vec)FN(fold)(far, true))[0]};
+}
+#endif
+
 /* The least of n > 0 ranks: what is nearest to 0 where all have a sign. */
 static UINT FN(nearest_0)(FN(order) o, const UINT *xs, int64_t n)
 {
@@ -77,25 +123,28 @@ static UINT FN(nearest_0)(FN(order) o, const UINT *xs, int64_t n)
     return least;
 }
 
-/* The first place of the best among n > 0 elements; a NaN is better than numbers, and both zeros are alike. Where vectors are
- * faster than memory they are taken in strips, as in the end only the best of these is searched: that time is lost for
- * reading. What follows, mostly the next to be looked at, is asked for early then. */
+/* The first place of the best among n > 0 elements; a NaN is better than numbers, and both zeros are alike. */
 static int64_t FN(find_extreme)(const reduce_plan *p, const void *elements, int64_t n, UINT infinity)
 {
-    enum { STRIP = 1024 / sizeof(UINT), AHEAD = 4096 };
     const UINT *xs = elements, sign = (UINT)1 << (8 * sizeof(UINT) - 1), magnitude = (UINT)~sign;
     const FN(order) o = {p->of_abs ? magnitude : (UINT)-1, p->least ? sign : 0};
-    const int64_t step = WK_VEC_BYTES == 64 ? STRIP : n;
+    int64_t from = 0, i = 0;
     FN(largest) best = {(INT)sign, 0};
-    int64_t from = 0;
-    for (int64_t i = 0; i < n; i += step) {
-        bool whole = step == STRIP && n - i >= STRIP;
-        for (size_t at = 0; whole && at < STRIP * sizeof *xs; at += WK_LINE)
-            __builtin_prefetch((const void *)((uintptr_t)(xs + i) + AHEAD + at), 0, 3);
-        FN(largest) l = whole ? FN(find_largest)(o, xs + i, STRIP) : FN(find_largest)(o, xs + i, n - i);
-        from = l.most > best.most ? i : from;
+    while (i < n) {
+        int64_t place = 0, taken = n - i;
+        FN(largest) l;
+#if WK_VEC_BYTES == 64
+        int64_t vectors = taken / FN(LANES) < VECTORS ? taken / FN(LANES) : VECTORS;
+        if (vectors > 0) {
+            taken = vectors * FN(LANES);
+            l = FN(lanes_largest)(o, xs + i, vectors, &place);
+        } else
+#endif
+            l = FN(find_largest)(o, xs + i, taken);
+        from = l.most > best.most ? i + place : from;
         best.most = l.most > best.most ? l.most : best.most;
         best.furthest = l.furthest > best.furthest ? l.furthest : best.furthest;
+        i += taken;
     }
     if (best.most > (INT)infinity || best.furthest > (sign | infinity)) {
         int64_t at = 0;
@@ -112,5 +161,5 @@ static int64_t FN(find_extreme)(const reduce_plan *p, const void *elements, int6
 
 #undef INT
 #undef UINT
-#undef ZEROS
+#undef OF_WIDTH
 #undef FN

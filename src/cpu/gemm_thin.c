@@ -5,6 +5,7 @@
  * The cut may go through k. Each part then leaves its own sums, which are added up in order at the end. */
 #include "gemm_int.h"
 #include "core/pool.h"
+#include "core/host.h"
 #include "stream.h"
 #ifdef __F16C__
 #include <immintrin.h>
@@ -211,6 +212,12 @@ static bool streams(const wk_gemm_args *g)
     return g->m == 1 && from_memory(g) && g->n * (int64_t)wk_bytes(g->b.dtype) <= STREAM_BYTES;
 }
 
+/* Sums of a part of k. Those of streams are read and written all the time, by a thread each: apart from each other. */
+static int64_t part_size(const wk_gemm_args *g)
+{
+    return g->m * g->n + (streams(g) ? WK_SCRATCH_GAP / (int64_t)gemm_compute_bytes(g) : 0);
+}
+
 static bool takes(const wk_gemm_args *g)
 {
     if (g->k == 0 || g->pack_b)
@@ -252,7 +259,7 @@ bool WK_ISA(gemm_thin_plan)(gemm_plan *plan, const wk_gemm_args *g)
     }
     plan->tasks = gemm_blocks(g->k, plan->kc) * gemm_blocks(g->n, plan->nt);
     plan->a_bytes = copies_a(g) ? (size_t)gemm_round_up(g->m * g->k * bytes, GEMM_ALIGN) : 0;
-    plan->c_bytes = (size_t)(gemm_blocks(g->k, plan->kc) * g->m * g->n * bytes);
+    plan->c_bytes = (size_t)(gemm_blocks(g->k, plan->kc) * part_size(g) * bytes);
     plan->shared = plan->a_bytes + plan->c_bytes;
     return true;
 }
@@ -273,7 +280,7 @@ typedef struct {
 static void add_parts(const thin *s, int64_t j, int64_t jn)
 {
     const wk_gemm_args *g = s->g;
-    int64_t size = g->m * g->n;
+    int64_t size = part_size(g);
     for (int64_t i = 0; i < g->m; i++)
         for (int64_t part = 1; part < s->k_parts; part++) {
             int64_t from = part * size + i * g->n + j, to = i * g->n + j;
@@ -314,7 +321,7 @@ static void part_task(void *ctx, int64_t task)
     for (int64_t i = 0; i < g->m; i += THIN_ROWS) { /* later rows find this part of B in the cache */
         t.m = (int)gemm_min(THIN_ROWS, g->m - i);
         t.x = s->x + (i * s->ldx + p) * s->x_bytes;
-        t.y = s->sums + ((k_part * g->m + i) * g->n + j) * bytes;
+        t.y = s->sums + (k_part * part_size(g) + i * g->n + j) * bytes;
         s->part(&t);
     }
     if (s->k_parts == 1)

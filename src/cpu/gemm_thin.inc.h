@@ -25,15 +25,17 @@ ALWAYS_INLINE void NAME(add_rows)(const thin_part *t, int m, int64_t p, int rn, 
     for (int i = 0; i < m; i++)
         for (int r = 0; r < rn; r++)
             x[i][r] = ((const REAL *)t->x)[i * t->ldx + p + r] - (NAME(vec)){0}; /* to all lanes */
-    /* Into the second-level cache: rows a power of 2 apart would push each other out of the first. Each line is asked for once;
-     * where they come from a cache only the first of a row, since the processor keeps up by itself there. */
+    /* Into the second-level cache, but for a single stream: rows a power of 2 apart would push each other out of the first.
+     * Each line is asked for once; where they come from a cache only the first of a row, since the processor keeps up by
+     * itself there. */
     const int64_t asked = t->from_memory ? WK_LINE / (int64_t)sizeof(SOURCE) - 1 : -1;
+    const int64_t ahead = rn == 1 ? wk_host_ahead.one : 2 * rn * t->rs * (int64_t)sizeof(SOURCE);
     for (int64_t j = 0; j < jn; j += WK_VEC_BYTES / sizeof(REAL)) {
         NAME(vec) row[THIN_STEP];
         for (int r = 0; r < rn; r++)
             row[r] = LOAD(b + r * t->rs + j);
         for (int r = 0; r < rn && (j & asked) == 0; r++)
-            __builtin_prefetch(b + (r + 2 * rn) * t->rs + j, 0, 2);
+            __builtin_prefetch((const char *)(b + r * t->rs + j) + ahead, 0, rn == 1 ? 3 : 2);
         for (int i = 0; i < m; i++) {
             NAME(uvec) *y = (NAME(uvec) *)((REAL *)t->y + i * t->ldy + j);
             NAME(vec) sum = *y;

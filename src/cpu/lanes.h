@@ -7,6 +7,7 @@
 #ifndef WK_CPU_LANES_H
 #define WK_CPU_LANES_H
 
+#include "core/host.h"
 #include "stream.h"
 #include "vmath.h"
 
@@ -43,12 +44,8 @@ static inline void wk_words_store(void *p, wk_words w, bool stream)
     else
         _mm512_storeu_si512(p, w);
 }
-/* Asks for what a loop that has come to p will read so many bytes further; behind the end of a tensor it does no harm. One
- * line at a time: the processor has room for a few dozen, and waits when it is asked for a block's at once. */
-static inline void wk_words_ahead(const void *p, int64_t bytes)
-{
-    __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)bytes), 0, 3);
-}
+/* wk_ask where a loop goes by words that are lines: other levels compute as long as memory takes. */
+static inline void wk_words_ahead(const void *p, int64_t bytes) { wk_ask(p, bytes); }
 /* Asks for the line at p, to be written soon. */
 static inline void wk_words_wanted(void *p) { __builtin_prefetch(p, 1, 3); }
 static inline wk_lanes wk_words_lanes(wk_words w) { return _mm512_castsi512_ps(w); }
@@ -233,17 +230,17 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
 /* A wk_lanes_fn, from a function of words. Vectors of functions with long chains go in twos: their operations wait for each
  * other, and one vector's leave gaps for the other's. The loop asks for the inputs' next lines itself. The last few
  * elements, less than words, go through words of zeros: an element's result does not depend on its place. */
-#define WK_LANES_LOOP(name, type, inputs, apply, vectors) \
+#define WK_LANES_LOOP(name, type, inputs, apply, vectors, ahead) \
     static void name(void *out, const void *const *in, int64_t n, bool stream) \
     { \
         enum { STEP = sizeof(wk_words) / sizeof(type) }; \
         const type *as = in[0], *bs = in[(inputs)-1]; \
         type *ys = out, last[2][STEP] = {{0}}; \
-        int64_t whole = n - n % STEP, i = 0; \
+        int64_t whole = n - n % STEP, i = 0, bytes = wk_host_ahead.ahead; \
         for (; WK_WORDS_STREAM && (vectors) == 2 && i + STEP < whole; i += 2 * STEP) { \
-            wk_words_ahead(as + i, 4096), wk_words_ahead(as + i + STEP, 4096); \
+            wk_words_ahead(as + i, bytes), wk_words_ahead(as + i + STEP, bytes); \
             if ((inputs) == 2) \
-                wk_words_ahead(bs + i, 4096), wk_words_ahead(bs + i + STEP, 4096); \
+                wk_words_ahead(bs + i, bytes), wk_words_ahead(bs + i + STEP, bytes); \
             wk_words a = wk_words_load(as + i), next = wk_words_load(as + i + STEP); \
             a = apply(a, wk_words_load(bs + i)), next = apply(next, wk_words_load(bs + i + STEP)); \
             wk_words_store(ys + i, a, stream); \
@@ -251,9 +248,9 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         } \
         WK_INDEPENDENT for (; i < whole; i += STEP) \
         { \
-            wk_words_ahead(as + i, 4096); \
+            wk_words_ahead(as + i, bytes); \
             if ((inputs) == 2) \
-                wk_words_ahead(bs + i, 4096); \
+                wk_words_ahead(bs + i, bytes); \
             wk_words_store(ys + i, apply(wk_words_load(as + i), wk_words_load(bs + i)), stream); \
         } \
         if (whole == n) \
@@ -272,15 +269,15 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         (void)unused; \
         return round(function(wk_words_low(a)), function(wk_words_high(a))); \
     } \
-    WK_LANES_LOOP(name, uint16_t, 1, name##_words, vectors)
+    WK_LANES_LOOP(name, uint16_t, 1, name##_words, vectors, one)
 
-#define WK_LANES_BINARY(name, function, round, vectors) \
+#define WK_LANES_BINARY(name, function, round, vectors, ahead) \
     static inline wk_words name##_words(wk_words a, wk_words b) \
     { \
         return round(function(wk_words_low(a), wk_words_low(b)), \
                      function(wk_words_high(a), wk_words_high(b))); \
     } \
-    WK_LANES_LOOP(name, uint16_t, 2, name##_words, vectors)
+    WK_LANES_LOOP(name, uint16_t, 2, name##_words, vectors, ahead)
 
 /* The same on f32. */
 #define WK_LANES_UNARY_F32(name, function, vectors) \
@@ -289,13 +286,13 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         (void)unused; \
         return wk_words_bits(function(wk_words_lanes(a))); \
     } \
-    WK_LANES_LOOP(name, float, 1, name##_words, vectors)
+    WK_LANES_LOOP(name, float, 1, name##_words, vectors, one)
 
-#define WK_LANES_BINARY_F32(name, function, vectors) \
+#define WK_LANES_BINARY_F32(name, function, vectors, ahead) \
     static inline wk_words name##_words(wk_words a, wk_words b) \
     { \
         return wk_words_bits(function(wk_words_lanes(a), wk_words_lanes(b))); \
     } \
-    WK_LANES_LOOP(name, float, 2, name##_words, vectors)
+    WK_LANES_LOOP(name, float, 2, name##_words, vectors, ahead)
 
 #endif

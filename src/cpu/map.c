@@ -1,4 +1,5 @@
 /* map.c: the one strided elementwise loop. */
+#include "core/host.h"
 #include "core/pool.h"
 #include "block.h"
 #include "lanes.h"
@@ -24,8 +25,8 @@ static const void *fetch(const plan *p, int k, int64_t i, int64_t n, void *buf)
 }
 
 /* Elements [first, first + n) of the call straight past the cache. In pieces so short that the processor, which looks a few
- * hundred instructions ahead, computes the next one while it stores this one; the loads of the block after this one go
- * along with them. */
+ * hundred instructions ahead, computes the next one while it stores this one; the loads of later ones go along with
+ * them. */
 static void run_pieces(const plan *p, const void *const *in, int64_t first, int64_t n, unsigned char *out)
 {
     const wk_map *m = p->m;
@@ -36,10 +37,12 @@ static void run_pieces(const plan *p, const void *const *in, int64_t first, int6
         const void *at[WK_MAP_INPUTS];
         for (int k = 0; k < m->n_in; k++) {
             at[k] = (const char *)in[k] + i * (int64_t)wk_compute_bytes(m->in_compute[k]);
-            wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), first + i + n, piece);
+            int64_t ahead = (m->n_in > 1 ? wk_host_ahead.several : wk_host_ahead.one) /
+                            (int64_t)wk_bytes(m->in[k]->dtype);
+            wk_walk_prefetch(&p->walk[k], m->in[k]->dtype, wk_ptr(m->in[k]), first + i + ahead, piece);
         }
         m->fn(buf, at, piece, m->params);
-        wk_stream_copy(out + (size_t)i * bytes, buf, (size_t)piece * bytes);
+        wk_stream_copy(out + (size_t)i * bytes, buf, (size_t)piece * bytes, 0);
     }
 }
 
@@ -112,7 +115,7 @@ static void narrow(void *out, const void *const *in, int64_t n, bool stream)
     uint16_t *y = out;
     int64_t i = 0;
     for (; i + STEP <= n; i += STEP) {
-        wk_words_ahead(x + i, 4096), wk_words_ahead(x + i + HALF, 4096);
+        wk_words_ahead(x + i, wk_host_ahead.one), wk_words_ahead(x + i + HALF, wk_host_ahead.one);
         wk_words_store(y + i, wk_words_narrow(wk_words_load(x + i), wk_words_load(x + i + HALF)), stream);
     }
     for (; i < n; i++)

@@ -327,7 +327,7 @@ VNNI_INLINE void dot(int format, bool four, const uint8_t *p, int64_t far, int64
     for (; g + 2 <= groups; g += 2, p += bytes) {
         for (int64_t i = 0; i < bytes; i += 64)
             for (int r = 0; r < (four ? 4 : 1); r++)
-                __builtin_prefetch(p + r * far + AHEAD + i, 0, 2);
+                __builtin_prefetch(p + r * far + AHEAD + i, 0, 3);
         a = add_pair(format, p, x, g, a);
         if (four) {
             b = add_pair(format, p + far, x, g, b);

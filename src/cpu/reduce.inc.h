@@ -92,6 +92,7 @@ static T FN(row_sum)(const T *xs, int64_t n, T c)
     (void)c;
     for (; i + 4 * LANES <= n; i += 4 * LANES) {
         const FN(row_vec) *v = (const FN(row_vec) *)(xs + i);
+        wk_ask_lines(v, 4 * WK_VEC_BYTES, wk_host_ahead.one);
         s0 += v[0];
         s1 += v[1];
         s2 += v[2];
@@ -250,7 +251,7 @@ static void FN(fold_row)(const FN(reducer) * r, int64_t out, int64_t chunk)
     int64_t place = -1;
     for (int64_t i = begin; i < end; i += p->block) {
         int64_t n = end - i < p->block ? end - i : p->block;
-        if (p->bf16_sum) {
+        if (p->words) {
             acc += (ACC)row_sum_bf16(base + i * 2, n);
             continue;
         }
@@ -279,19 +280,36 @@ static void FN(extreme_columns)(const FN(fold) * f, T *best, int64_t *place, con
     }
 }
 
-/* Row i of n neighbouring results as values of T: where it lies (also raw), or in buf. The start of the row that comes ROWS
+/* A row of n values added to n sums, which stay in the cache; what follows in the rows to come is asked for, `far` bytes from
+ * here. */
+static void FN(add_row)(T *sums, const T *xs, int64_t n, int64_t far)
+{
+    enum { LANES = WK_VEC_BYTES / sizeof(T) };
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        FN(row_vec) *to = (FN(row_vec) *)(sums + i);
+        const FN(row_vec) *v = (const FN(row_vec) *)(xs + i);
+        wk_ask_lines(v, 2 * WK_VEC_BYTES, far);
+        to[0] += v[0];
+        to[1] += v[1];
+    }
+    for (; i < n; i++)
+        sums[i] += xs[i];
+}
+
+/* Row i of n neighbouring results as values of T: where it lies (also in words), or in buf. The start of the row that comes ROWS
  * later is called for, since rows lie too far apart for the processor to guess; it goes on from there by itself. */
-static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, bool raw,
+static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_t i, int64_t n, bool words,
                                   T *buf)
 {
     int64_t inner;
     const char *row = base + wk_walk_offset(&p->reduced, i, &inner) * p->bytes;
-    if (i + ROWS < p->n) {
+    if (i + ROWS < p->n && !p->far) {
         const char *later = base + wk_walk_offset(&p->reduced, i + ROWS, &inner) * p->bytes;
         for (int64_t at = 0; at < n * p->bytes && at < ROW_START; at += 64)
             __builtin_prefetch(later + at, 0, 2);
     }
-    if (raw || p->dtype == wk_compute_dtype(T_COMPUTE))
+    if (words || p->dtype == wk_compute_dtype(T_COMPUTE))
         return row;
     WK_ISA(wk_block_load)(p->dtype, row, 1, buf, n);
     return buf;
@@ -314,12 +332,14 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
     for (int64_t i = begin; i < end; i += ROWS) {
         const void *rows[ROWS] = {0};
         int n_rows = end - i < ROWS ? (int)(end - i) : ROWS;
-        bool raw = p->bf16_sum && n_rows == ROWS;
+        bool words = p->words && n_rows == ROWS;
         for (int k = 0; k < n_rows; k++)
-            rows[k] = FN(column_row)(p, base, i + k, n, raw, buf[k]);
-        if (raw)
+            rows[k] = FN(column_row)(p, base, i + k, n, words, buf[k]);
+        for (int k = 0; k < n_rows && p->far; k++)
+            FN(add_row)(part, rows[k], n, p->far);
+        if (words)
             add_rows_bf16((void *)part, rows, n);
-        else
+        else if (!p->far)
             r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
         bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - ROWS || i + ROWS >= end);
         for (int64_t j = 0; flush && j < n; j++) {

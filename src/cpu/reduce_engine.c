@@ -1,5 +1,6 @@
 /* reduce_engine.c: the one reduction engine: which way to walk, how to cut, and the three compute types. */
 #include <float.h>
+#include "core/host.h"
 #include "core/memory.h"
 #include "core/pool.h"
 #include "block.h"
@@ -12,7 +13,7 @@ enum {
     CHUNK = 1 << 16,
     TASK_ELEMENTS = 1 << 15,
 
-    COLUMNS = 2048,
+    COLUMNS = 4096,
     COLUMN_CHUNK = 512,
     ROWS = 4,
     ROW_START = 512 /* bytes */
@@ -24,7 +25,8 @@ typedef struct {
     int64_t chunk, chunks; /* elements of a chunk; chunks of a result */
     int64_t units, tasks;  /* chunks that one task folds, when walking rows */
     int64_t block;         /* elements folded at a time: more where they need not pass through a buffer */
-    bool bf16_sum;         /* packed bf16 to add up: needs no conversion */
+    bool words;            /* packed bf16 to add up: needs no conversion */
+    int64_t far;           /* of rows to add up that need none either: bytes to what is asked for; else 0 */
     bool extreme;          /* with its place, */
     bool least, of_abs;    /* of these */
     bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
@@ -50,8 +52,7 @@ static float row_sum_bf16(const char *xs, int64_t n)
     for (; i + 2 * VALUES <= n; i += 2 * VALUES) {
         words v[2];
         memcpy(v, xs + 2 * i, sizeof v);
-        for (size_t at = 0; at < sizeof v; at += WK_LINE)
-            __builtin_prefetch((const void *)((uintptr_t)(xs + 2 * i) + AHEAD + at), 0, 3);
+        wk_ask_lines(xs + 2 * i, sizeof v, AHEAD);
         s0 += (floats)(v[0] << 16);
         s1 += (floats)(v[0] & 0xFFFF0000u);
         s2 += (floats)(v[1] << 16);
@@ -69,20 +70,22 @@ static float row_sum_bf16(const char *xs, int64_t n)
     return sum;
 }
 
-/* Where the extreme of n elements is, for each width of floats; ZEROS: a bit for each lane that is 0. */
+enum { VECTORS = 1 << 15 /* whose numbers fit a lane of 16 bits */ };
+
+/* Where the extreme of n elements is, for each width of floats; OF_WIDTH: an instruction on lanes of it. */
 #define INT int16_t
 #define UINT uint16_t
-#define ZEROS _mm512_testn_epi16_mask
+#define OF_WIDTH(name, end) _mm512_##name##16##end
 #define FN(name) name##_16
 #include "extreme.inc.h"
 #define INT int32_t
 #define UINT uint32_t
-#define ZEROS _mm512_testn_epi32_mask
+#define OF_WIDTH(name, end) _mm512_##name##32##end
 #define FN(name) name##_32
 #include "extreme.inc.h"
 #define INT int64_t
 #define UINT uint64_t
-#define ZEROS _mm512_testn_epi64_mask
+#define OF_WIDTH(name, end) _mm512_##name##64##end
 #define FN(name) name##_64
 #include "extreme.inc.h"
 
@@ -194,6 +197,13 @@ static void plan_cuts(reduce_plan *p)
     p->tasks = (p->outs * p->chunks + p->units - 1) / p->units;
 }
 
+/* Of rows, or of the pieces of COLUMNS that are read of them, so many as what is asked for is ahead. */
+static int64_t rows_ahead(const reduce_plan *p)
+{
+    int64_t width = p->kept.shape[p->kept.rank - 1], piece = (width < COLUMNS ? width : COLUMNS) * p->bytes;
+    return (wk_host_ahead.one + piece - 1) / piece;
+}
+
 wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, const wk_tensor *center,
                             wk_tensor *out, wk_tensor *indices)
 {
@@ -209,11 +219,14 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
         return WK_OK;
     plan_cuts(&p);
     bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
-    p.bf16_sum = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
+    p.words = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
+    if (how == WK_R_SUM && p.by_columns && p.reduced.rank > 0 &&
+        x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute))
+        p.far = rows_ahead(&p) * p.reduced.strides[p.reduced.rank - 1] * p.bytes;
     p.extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
     p.least = how == WK_R_MIN;
     p.of_abs = how == WK_R_AMAX;
-    bool as_it_lies = p.bf16_sum || (p.extreme && wk_dtypes[x->dtype].is_float) ||
+    bool as_it_lies = p.words || (p.extreme && wk_dtypes[x->dtype].is_float) ||
                       x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
     p.block = packed && as_it_lies ? 4 * BLOCK : BLOCK;
     switch (wk_dtypes[x->dtype].compute) {

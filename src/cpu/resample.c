@@ -1,12 +1,13 @@
 /* resample.c: upsampling and its gradients. */
 #include "ops/resample.h"
 #include "core/families.h"
+#include "core/host.h"
 #include "core/memory.h"
 #include "bands.h"
 #include "block.h"
 #include "stream.h"
 
-enum { TASK_ELEMENTS = 1 << 12, AHEAD_BYTES = 4096 };
+enum { TASK_ELEMENTS = 1 << 12 };
 
 typedef struct {
     wk_upsample_shape s;
@@ -71,9 +72,10 @@ static inline int64_t source_row(const plan *p, int64_t i)
     static void double_##bits(const char *x, size_t n, char *y, int64_t rows) \
     { \
         const __m512i quarters = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7); \
+        const int64_t ahead = wk_host_ahead.one; \
         for (size_t k = 0; k < n; k++) { \
             const char *line = x + k * WK_LINE; \
-            __builtin_prefetch((const void *)((uintptr_t)line + AHEAD_BYTES), 0, 3); /* no harm behind x */ \
+            wk_ask(line, ahead); \
             __m512i v = _mm512_permutexvar_epi64(quarters, _mm512_loadu_si512(line)); \
             __m512i first = _mm512_unpacklo_epi##bits(v, v), second = _mm512_unpackhi_epi##bits(v, v); \
             for (int64_t r = 0; r < rows; r++) { \
@@ -130,9 +132,7 @@ static void nearest_band(const plan *p, int64_t begin, int64_t end, void *buf)
         char *to = by_rows ? out : out + (size_t)(i - begin) * width;
         if (from != last) {
             spread_row(p, bytes, x, to);
-            for (size_t k = 0; k < source && p->stream;
-                 k += WK_LINE) /* later rows; behind x it does no harm */
-                __builtin_prefetch((const void *)((uintptr_t)x + AHEAD_BYTES + k), 0, 2);
+            wk_ask_lines(x, p->stream ? source : 0, wk_host_ahead.one); /* later rows */
         } else if (!by_rows) {
             memcpy(to, to - width, width);
         }

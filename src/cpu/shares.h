@@ -117,7 +117,7 @@ WK_SHARES static inline wk_words gelu_shares_words(wk_words x, wk_words unused)
         y = _mm512_mask_mov_epi16(y, others, share_ends(x, gelu_tail));
     return y;
 }
-WK_SHARES WK_LANES_LOOP(gelu_shares, uint16_t, 1, gelu_shares_words, 2)
+WK_SHARES WK_LANES_LOOP(gelu_shares, uint16_t, 1, gelu_shares_words, 2, one)
 
 #else
 #define gelu_shares NULL

@@ -1,6 +1,8 @@
 /* strided.c: the one copy between any two layouts. */
+#include "core/host.h"
 #include "core/pool.h"
 #include "block.h"
+#include "stream.h"
 #include "strided.h"
 
 enum { TASK_ELEMENTS = 1 << 15, SRC = 0, DST = 1 };
@@ -34,8 +36,11 @@ static void outer_offsets(const plan *p, int64_t i, int64_t offsets[2])
 static void copy_run(size_t bytes, const char *src, int64_t src_stride, char *dst, int64_t dst_stride,
                      int64_t n, bool stream)
 {
-    if (src_stride == 1 && dst_stride == 1) {
-        WK_ISA(wk_block_copy)(src, dst, (size_t)n * bytes, stream);
+    if (src_stride == 1 && dst_stride == 1 && stream) {
+        wk_stream_copy((unsigned char *)dst, (const unsigned char *)src, (size_t)n * bytes,
+                       wk_host_ahead.one);
+    } else if (src_stride == 1 && dst_stride == 1) {
+        WK_ISA(wk_block_copy)(src, dst, (size_t)n * bytes, false);
     } else if (dst_stride == 1) {
         WK_ISA(wk_block_gather)(bytes, src, src_stride, dst, n);
     } else {

@@ -13,9 +13,9 @@
 
 /* Bytes of a row: of a square, of a tile before and after. */
 enum { PIECE = 16, IN = WK_LINE, OUT = 4 * WK_LINE };
-/* Rows of a tile before, at most: that many lines a power of two apart still have room in their few sets of the L2 cache
- * beside others. */
-enum { HIGH = 64 };
+/* Rows of a tile before, at most: lines a power of two apart have to share few sets of the L2 cache. As many as there can be,
+ * since memory takes long runs of a row faster than short ones. */
+enum { HIGH = 128 };
 #define HIGH_OF(bytes) (OUT / (bytes) < HIGH ? OUT / (bytes) : HIGH)
 /* How many tiles ahead to prefetch: one is late by a little; odd, so that the other line of a pair comes along. */
 enum { AHEAD = 3 };
@@ -196,10 +196,10 @@ ALWAYS_INLINE void put_part(leaving l, size_t bytes, size_t rows, size_t run, bo
         if (!stream) {
             put_row(dst, from, apart, run);
         } else if (apart == PIECE) {
-            wk_stream_copy(dst, from, run);
+            wk_stream_copy(dst, from, run, 0);
         } else {
             put_row(row, from, apart, run);
-            wk_stream_copy(dst, row, run);
+            wk_stream_copy(dst, row, run, 0);
         }
     }
 }
