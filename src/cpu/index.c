@@ -6,6 +6,7 @@
  * scatter_add with ids that are the same for all lines (stride 0), and whole rows then move at once. */
 #include "ops/index.h"
 #include "core/families.h"
+#include "core/host.h"
 #include "core/memory.h"
 #include "core/pool.h"
 #include "ids.h"
@@ -16,7 +17,6 @@
 enum {
     CHUNK = 512, /* ids taken at a time */
     BATCH = 64,  /* ids checked at a time */
-    AHEAD = 256, /* ids whose memory, and what goes with them, is asked for this much earlier */
     TASK_ELEMENTS = 1 << 14,
     PANEL = 1 << 18,    /* elements of a panel of sums */
     APART = 1 << 14,    /* elements, at most, of a line that is made apart */
@@ -42,6 +42,9 @@ typedef struct {
     line_fn *line_by_action[4]; /* NULL: there is none */
     void (*add_row)(void *dst, int64_t dst_step, const void *src, int64_t src_step, int64_t n);
 } index_loops;
+
+/* How many ids earlier than an id's turn its memory is asked for, and what goes with it: 16 bytes an id. */
+static inline int64_t ids_ahead(void) { return wk_host_ahead.one / 16; }
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -33,13 +33,6 @@ static inline int64_t FN(add_loop)(ARGUMENTS)
 
 LOOP(add)
 
-/* Ids that will be needed for a cache line of elements. They may lie behind the last, where asking does no harm. */
-static inline void FN(prefetch_ids)(const int64_t *ids)
-{
-    for (size_t j = 0; j < WK_LINE / sizeof(T); j += WK_LINE / sizeof *ids)
-        __builtin_prefetch(ids + AHEAD + j, 0, 3);
-}
-
 /* The usual case, a line in packed memory; see gather_line. */
 static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids, int64_t n, uint64_t limit,
                             const char *next, bool stream)
@@ -48,13 +41,14 @@ static int64_t FN(add_line)(void *big_line, void *small_line, const int64_t *ids
     enum { LANES = WK_LINE / sizeof(T), TOGETHER = sizeof(T) < 4 ? 1 : ADDED_TOGETHER };
     T *restrict big = big_line;
     const T *restrict small = small_line;
+    const int64_t ahead = ids_ahead();
     int64_t k = 0;
     (void)stream;
     for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
         for (int64_t i = k; i < k + BATCH; i += LANES) {
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 1, 3);
-            FN(prefetch_ids)(ids + i);
-            __builtin_prefetch(small + i + AHEAD, 0, 3);
+            wk_ask_lines(ids + i, LANES * sizeof *ids, ahead * (int64_t)sizeof *ids);
+            wk_ask(small + i, ahead * (int64_t)sizeof *small);
             for (int64_t j = i; j < i + LANES; j += TOGETHER) {
                 int64_t at[TOGETHER];
 #pragma GCC unroll 8
@@ -133,13 +127,14 @@ static int64_t FN(gather_line)(void *big_line, void *small_line, const int64_t *
     enum { LANES = WK_LINE / sizeof(T), PIECE = 16 / sizeof(T) };
     const T *restrict big = big_line;
     T *restrict small = small_line;
+    const int64_t ahead = ids_ahead();
     int64_t k = least(n, (int64_t)(-(uintptr_t)small % WK_LINE / sizeof(T))); /* to the first whole line */
     if (FN(gather)(big_line, 1, 0, small, 1, ids, k, limit, false) < k)
         return 0;
     for (; k + BATCH <= n && ids_inside(ids + k, BATCH, limit); k += BATCH) {
         for (int64_t i = k; i < k + BATCH; i += LANES) {
             __builtin_prefetch(next + i * (int64_t)sizeof(T), 0, 3);
-            FN(prefetch_ids)(ids + i);
+            wk_ask_lines(ids + i, LANES * sizeof *ids, ahead * (int64_t)sizeof *ids);
             for (int64_t j = i; j < i + LANES; j += PIECE) {
                 FN(piece) p = FN(gather_piece)(big, ids + j);
                 wk_put_piece(small + j, &p, stream);

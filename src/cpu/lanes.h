@@ -166,12 +166,19 @@ static inline wk_lanes wk_lanes_silu(wk_lanes x)
     return wk_lanes_over(x, 1.0f + wk_lanes_exp2(x * -0x1.715476p0f));
 }
 
-/* As wk_geluf. */
-static inline wk_lanes wk_lanes_gelu(wk_lanes x)
+/* As wk_geluf, in two halves: the exponent, and what is made of it. */
+typedef struct {
+    wk_lanes x, u;
+} wk_lanes_begun;
+static inline wk_lanes_begun wk_lanes_gelu_begin(wk_lanes x)
 {
-    wk_lanes u = x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x));
-    return wk_lanes_over(x, 1.0f + wk_lanes_exp2(u));
+    return (wk_lanes_begun){x, x * ((float)WK_GELU_FIRST + (float)WK_GELU_THIRD * (x * x))};
 }
+static inline wk_lanes wk_lanes_gelu_end(wk_lanes_begun b)
+{
+    return wk_lanes_over(b.x, 1.0f + wk_lanes_exp2(b.u));
+}
+static inline wk_lanes wk_lanes_gelu(wk_lanes x) { return wk_lanes_gelu_end(wk_lanes_gelu_begin(x)); }
 
 /* ---- For results in f32: as in vmath.h, but for the last bit ---- */
 
@@ -270,6 +277,40 @@ static inline wk_lanes wk_lanes_gelu_f32(wk_lanes x) { return wk_geluf(x); }
         return round(function(wk_words_low(a)), function(wk_words_high(a))); \
     } \
     WK_LANES_LOOP(name, uint16_t, 1, name##_words, vectors, one)
+
+/* The same of a function in two halves, on bf16: where lanes are vectors the second half of some is done beside the first of
+ * the next. Its chain of operations, each of which waits for the one before, is longer than what the processor looks ahead. */
+#if defined(__AVX512F__) && defined(__AVX512BW__)
+#define WK_LANES_HALVES(name, function, round) \
+    WK_LANES_UNARY(name##_rest, function, round, 1) \
+    static void name(void *out, const void *const *in, int64_t n, bool stream) \
+    { \
+        enum { STEP = sizeof(wk_words) / sizeof(uint16_t) }; \
+        const uint16_t *as = in[0]; \
+        uint16_t *ys = out; \
+        int64_t whole = n - n % (2 * STEP), bytes = wk_host_ahead.one; \
+        wk_lanes_begun v[4] = {{{0}, {0}}}; \
+        for (int64_t i = -2 * STEP; i < whole; i += 2 * STEP) { \
+            wk_lanes y[4]; \
+            UNROLL for (int k = 0; k < 4; k++) y[k] = function##_end(v[k]); \
+            int64_t next = i + 2 * STEP < whole ? i + 2 * STEP : 0; \
+            UNROLL for (int k = 0; k < 2 && whole > 0; k++) \
+            { \
+                wk_words_ahead(as + next + k * STEP, bytes); \
+                wk_words w = wk_words_load(as + next + k * STEP); \
+                v[2 * k] = function##_begin(wk_words_low(w)); \
+                v[2 * k + 1] = function##_begin(wk_words_high(w)); \
+            } \
+            UNROLL for (int k = 0; k < 2 && i >= 0; k++) \
+                wk_words_store(ys + i + k * STEP, round(y[2 * k], y[2 * k + 1]), stream); \
+        } \
+        const void *rest = as + whole; \
+        if (whole < n) \
+            name##_rest(ys + whole, &rest, n - whole, stream); \
+    }
+#else
+#define WK_LANES_HALVES(name, function, round) WK_LANES_UNARY(name, function, round, 1)
+#endif
 
 #define WK_LANES_BINARY(name, function, round, vectors, ahead) \
     static inline wk_words name##_words(wk_words a, wk_words b) \

@@ -17,7 +17,7 @@ typedef wk_numbers numbers;
 /* Elements as they are, for what models have most of. */
 static inline wk_lanes relu_lanes(wk_lanes x) { return wk_lanes_at_least(x, 0); }
 WK_LANES_UNARY(exp_bf16, wk_lanes_exp, wk_words_near, 1)
-WK_LANES_UNARY(gelu_bf16, wk_lanes_gelu, wk_words_near, 2)
+WK_LANES_HALVES(gelu_bf16, wk_lanes_gelu, wk_words_near)
 WK_LANES_UNARY(relu_bf16, relu_lanes, wk_words_of, 1)
 WK_LANES_UNARY(silu_bf16, wk_lanes_silu, wk_words_near, 1)
 WK_LANES_UNARY_F32(exp_lanes, wk_lanes_exp_f32, 1)
