@@ -68,16 +68,20 @@ static void run_lines(void *ctx, int64_t begin, int64_t end, void *buf)
         run_line(ctx, line, buf);
 }
 
-/* Whether short lines can be handed over several at a time: they lie one behind the other. Results that go past the cache
- * do so while the next line is computed, if there is one line at a time. */
-static bool takes_several(const plan *p)
+/* How many short lines are handed over at a time: they lie one behind the other. Results that go past the cache do so while
+ * the next line is computed, if there is one line at a time. */
+static int64_t lines_together(const plan *p)
 {
     const wk_lines *l = &p->l;
-    bool several = l->together > 1 && p->count % l->together == 0 && !p->stream;
-    for (int k = 0; k < l->n_in; k++)
-        several = several && p->walk[k].rank == 1 && p->walk[k].strides[0] == 1 &&
-                  p->n * (int64_t)wk_bytes(l->in[k]->dtype) <= SHORT_BYTES;
-    return several;
+    int64_t together = p->stream || l->together == 0 ? 1 : l->together;
+    for (int k = 0; k < l->n_in; k++) {
+        if (p->walk[k].rank != 1 || p->walk[k].strides[0] != 1 ||
+            p->n * (int64_t)wk_bytes(l->in[k]->dtype) > SHORT_BYTES)
+            return 1;
+    }
+    while (p->count % together != 0)
+        together /= 2;
+    return together;
 }
 
 static wk_status run_trailing(const wk_lines *l)
@@ -102,10 +106,9 @@ static wk_status run_trailing(const wk_lines *l)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
     p.stream = written >= WK_STREAM_BYTES;
     p.ahead = read >= AHEAD_BYTES;
-    if (takes_several(&p)) {
-        p.n *= l->together;
-        p.count /= l->together;
-    }
+    int64_t together = lines_together(&p);
+    p.n *= together;
+    p.count /= together;
     size_t value = l->as_is ? wk_bytes(l->in[0]->dtype) : 8; /* of the widest compute type */
     p.room = ((size_t)p.n * value + WK_LINE - 1) / WK_LINE * WK_LINE;
     size_t scratch = p.room * (size_t)(l->n_in + l->n_out) + l->scratch;

@@ -24,7 +24,8 @@ typedef struct {
     unsigned set;   /* the dims that make a line */
     bool as_is;     /* lines are handed over in their own dtypes; the computes do not matter */
     bool asks;      /* the function asks for what follows a line itself, while it computes */
-    int together;   /* short lines that lie one behind the other are handed over so many at a time; 0: one */
+    int together;   /* short lines that lie one behind the other are handed over so many at a time, a power of 2, or
+                     * half of that and so on; 0: one */
     size_t scratch; /* bytes behind the outs */
     wk_line_fn fn;
     const void *ctx;

@@ -22,7 +22,8 @@ enum {
     WORDS_BLOCK = 2048,
     LANES = sizeof(wk_lanes) / sizeof(float),
     STEP = TOGETHER * LANES,
-    LINES_TOGETHER = 4,
+    FLOATS_TOGETHER = 2, /* lines: more push each other out of the first-level cache */
+    WORDS_TOGETHER = 8,
     EXPS_KEPT = 3 /* lines whose exponentials are kept at a time */
 };
 
@@ -108,7 +109,7 @@ static void softmax_floats(void *const *out, const void *const *in, int64_t line
 {
     const softmax_ctx *c = ctx;
     const float *x = in[0];
-    float top[LINES_TOGETHER];
+    float top[FLOATS_TOGETHER];
     int64_t lines = n / c->size;
     (void)line;
     for (int64_t k = 0; k < lines; k++)
@@ -183,7 +184,7 @@ static void softmax_bf16(void *const *out, const void *const *in, int64_t line, 
     const softmax_ctx *c = ctx;
     const uint16_t *x = in[0];
     uint16_t *y = out[0];
-    float top[LINES_TOGETHER] = {0};
+    float top[WORDS_TOGETHER] = {0};
     int64_t size = c->size, lines = n / size;
     bool by_words = c->mode != WK_SOFTMAX_LOG;
     (void)line;
@@ -228,10 +229,10 @@ static wk_status run_softmax(wk_call *c)
 {
     const wk_softmax_params *p = c->params;
     switch (c->dtype) {
-    case WK_BF16: return run(c, softmax_bf16, 1, LINES_TOGETHER);
+    case WK_BF16: return run(c, softmax_bf16, 1, WORDS_TOGETHER);
     case WK_F64: return run(c, softmax_f64, 1, 0);
     default:
-        return p->mode == WK_SOFTMAX_ACCURATE ? run(c, softmax_floats, 1, LINES_TOGETHER)
+        return p->mode == WK_SOFTMAX_ACCURATE ? run(c, softmax_floats, 1, FLOATS_TOGETHER)
                                               : run(c, softmax_f32, 1, 0);
     }
 }
