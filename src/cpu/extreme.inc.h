@@ -84,7 +84,7 @@ static inline __m512i FN(fold)(__m512i v, bool largest)
     return v;
 }
 
-/* The same of up to VECTORS vectors, and the first place that has the largest. Every lane keeps the number of the vector that
+/* The same of some vectors, not more than a lane can count, and the first place that has the largest. Every lane keeps the number of the vector that
  * its largest came from, so that nothing is searched in the end: that time would be lost for reading. */
 static FN(largest) FN(lanes_largest)(FN(order) o, const UINT *xs, int64_t vectors, int64_t *place)
 {
@@ -123,29 +123,22 @@ static UINT FN(nearest_0)(FN(order) o, const UINT *xs, int64_t n)
     return least;
 }
 
-/* The first place of the best among n > 0 elements; a NaN is better than numbers, and both zeros are alike. */
+/* The first place of the best among n > 0 elements, a block at most; a NaN is better than numbers, and both zeros are alike. */
 static int64_t FN(find_extreme)(const reduce_plan *p, const void *elements, int64_t n, UINT infinity)
 {
     const UINT *xs = elements, sign = (UINT)1 << (8 * sizeof(UINT) - 1), magnitude = (UINT)~sign;
     const FN(order) o = {p->of_abs ? magnitude : (UINT)-1, p->least ? sign : 0};
-    int64_t from = 0, i = 0;
+    int64_t from = 0, done = 0;
     FN(largest) best = {(INT)sign, 0};
-    while (i < n) {
-        int64_t place = 0, taken = n - i;
-        FN(largest) l;
 #if WK_VEC_BYTES == 64
-        int64_t vectors = taken / FN(LANES) < VECTORS ? taken / FN(LANES) : VECTORS;
-        if (vectors > 0) {
-            taken = vectors * FN(LANES);
-            l = FN(lanes_largest)(o, xs + i, vectors, &place);
-        } else
+    done = n / FN(LANES) * FN(LANES);
+    if (done > 0)
+        best = FN(lanes_largest)(o, xs, n / FN(LANES), &from);
 #endif
-            l = FN(find_largest)(o, xs + i, taken);
-        from = l.most > best.most ? i + place : from;
-        best.most = l.most > best.most ? l.most : best.most;
-        best.furthest = l.furthest > best.furthest ? l.furthest : best.furthest;
-        i += taken;
-    }
+    FN(largest) rest = FN(find_largest)(o, xs + done, n - done);
+    from = rest.most > best.most ? done : from;
+    best.most = rest.most > best.most ? rest.most : best.most;
+    best.furthest = rest.furthest > best.furthest ? rest.furthest : best.furthest;
     if (best.most > (INT)infinity || best.furthest > (sign | infinity)) {
         int64_t at = 0;
         while ((xs[at] & magnitude) <= infinity)

@@ -21,10 +21,10 @@ typedef struct {
     wk_tensor *out[WK_LINE_TENSORS]; /* packed, of that shape too */
     wk_compute out_compute[WK_LINE_TENSORS];
     int n_out;
-    unsigned set;   /* the dims that make a line */
-    bool as_is;     /* lines are handed over in their own dtypes; the computes do not matter */
-    bool asks;      /* the function asks for what follows a line itself, while it computes */
-    int together;   /* short lines that lie one behind the other are handed over so many at a time, a power of 2, or
+    unsigned set; /* the dims that make a line */
+    bool as_is;   /* lines are handed over in their own dtypes; the computes do not matter */
+    bool asks;    /* the function asks for what follows a line itself, while it computes */
+    int together; /* short lines that lie one behind the other are handed over so many at a time, a power of 2, or
                      * half of that and so on; 0: one */
     size_t scratch; /* bytes behind the outs */
     wk_line_fn fn;

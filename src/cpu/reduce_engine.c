@@ -70,8 +70,6 @@ static float row_sum_bf16(const char *xs, int64_t n)
     return sum;
 }
 
-enum { VECTORS = 1 << 15 /* whose numbers fit a lane of 16 bits */ };
-
 /* Where the extreme of n elements is, for each width of floats; OF_WIDTH: an instruction on lanes of it. */
 #define INT int16_t
 #define UINT uint16_t

@@ -44,9 +44,10 @@ static wk_status infer_softmax_backward(wk_call *c)
 SAMPLES(softmax_samples, "x=T[4,5]", "x=T[4,5] dim=0", "x=T[3,4,5] dim=1 mode=log", "x=T[3,300] mode=fast",
         "x=T[2,3,4,5] dims=1,2,3", "x=T[2,3,4,5] dims=1", "x=T[3,21,40] dim=1", "x=T[3,50,8] dim=1 mode=log",
         "x=T[2,3,4,5] dims=0,2", "x=T[2,2000]:-30..30", "x=T[7,1025] mode=log", "x=T[9,4096]",
-        "x=T[21,512]:-9..9", "x=T[64,33]", "x=T[8,517]:-9..9", "x=T[2,20000] mode=log", "x=T[56,2049]:-9..9", "x=T[3,9000]",
-        "x=T[2,32768]:-30..30 mode=fast", "x=T[1,70000]:-9..9 mode=log", "x=T[25,2049] mode=log",
-        "x=T[3,5001]:-9..9 mode=fast", "x=T[]", "x=T[0,3]", "x=T[3,0]", "x=T[6]:special");
+        "x=T[21,512]:-9..9", "x=T[64,33]", "x=T[8,517]:-9..9", "x=T[2,20000] mode=log", "x=T[56,2049]:-9..9",
+        "x=T[3,9000]", "x=T[2,32768]:-30..30 mode=fast", "x=T[1,70000]:-9..9 mode=log",
+        "x=T[25,2049] mode=log", "x=T[3,5001]:-9..9 mode=fast", "x=T[]", "x=T[0,3]", "x=T[3,0]",
+        "x=T[6]:special");
 SAMPLES(softmax_errors, "! x", "x=T[3] dim=1 ! dim", "x=T[3] mode=slow ! mode", "x=i32[3] ! dtype",
         "x=T[3,4] dims=0,0 ! dims");
 SAMPLES(softmax_backward_samples, "y=T[4,5]:0..1 dy=T[4,5]", "y=T[4,5]:0..1 dy=T[4,5] dim=0",
