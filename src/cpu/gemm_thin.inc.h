@@ -34,8 +34,13 @@ ALWAYS_INLINE void NAME(add_rows)(const thin_part *t, int m, int64_t p, int rn, 
         NAME(vec) row[THIN_STEP];
         for (int r = 0; r < rn; r++)
             row[r] = LOAD(b + r * t->rs + j);
-        for (int r = 0; r < rn && (j & asked) == 0; r++)
-            __builtin_prefetch((const char *)(b + r * t->rs + j) + ahead, 0, rn == 1 ? 3 : 2);
+        for (int r = 0; r < rn && (j & asked) == 0; r++) {
+            const char *later = (const char *)(b + r * t->rs + j) + ahead;
+            if (rn == 1)
+                __builtin_prefetch(later, 0, 3);
+            else
+                __builtin_prefetch(later, 0, 2);
+        }
         for (int i = 0; i < m; i++) {
             NAME(uvec) *y = (NAME(uvec) *)((REAL *)t->y + i * t->ldy + j);
             NAME(vec) sum = *y;
