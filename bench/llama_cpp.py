@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """wick and llama.cpp on the same GGUF file and the same cores, in turns; the best of each counts.
 
-    llama_cpp.py [--types q4_0,f32] [--threads 2,1] [--rounds 3] [--wick build/wick] [--llama-bench "llama-bench"] [--folder /tmp]
+    llama_cpp.py [--types q4_0,f32] [--dtypes f32,bf16] [--threads 2,1] [--rounds 3] [--wick build/wick]
+                 [--llama-bench "llama-bench"] [--folder /tmp]
     llama_cpp.py --make q4_0 FILE.gguf
 
 Files of the shape of a model with 0.85 billion weights are made in --folder, with random weights, where they are missing
 (q4_0: 0.5 GB, f32: 3.4 GB). Prints tokens per second of a prompt of 512 tokens and of 64 single steps, and wick's share
-of llama.cpp's. --llama-bench may be a longer command. Needs nothing but Python.
+of llama.cpp's. --dtypes are those of wick's activations. --llama-bench may be a longer command. Needs nothing but Python.
 """
 import argparse, array, json, os, random, shlex, struct, subprocess
 
@@ -100,9 +101,9 @@ def make(path, kind):
 
 # ---- the comparison ----
 
-def run_wick(command, path, threads, prompt, steps):
+def run_wick(command, path, dtype, threads, prompt, steps):
     env = os.environ | {"WICK_THREADS": str(threads)}
-    command = command + ["run", "llama", path, "--device", "cpu", "--dtype", "f32", "--prompt-tokens", str(prompt), "--tokens",
+    command = command + ["run", "llama", path, "--device", "cpu", "--dtype", dtype, "--prompt-tokens", str(prompt), "--tokens",
                          str(steps + 1), "--ignore-eos", "--repeat", "2", "--json"]
     r = json.loads(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout)
     return r["tokens_per_s"] if steps else prompt / r["first_token_ms"] * 1e3
@@ -112,22 +113,23 @@ def run_llama(command, path, threads, prompt, steps):
     return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)[0]["avg_ts"]
 
 def compare(a):
-    wick, llama = shlex.split(a.wick), shlex.split(a.llama_bench)
-    print(f"{'weights':8}{'threads':>8}{'':>10}{'wick':>9}{'llama.cpp':>11}{'ratio':>7}  tokens/s")
+    wick, llama, dtypes = shlex.split(a.wick), shlex.split(a.llama_bench), a.dtypes.split(",")
+    print(f"{'weights':8}{'threads':>8}{'':>10}{'llama.cpp':>11}" + "".join(f"{'wick ' + d:>11}{'ratio':>7}" for d in dtypes) + "  tokens/s")
     for kind in a.types.split(","):
         path = os.path.join(a.folder, f"random-{kind}.gguf")
         if not os.path.exists(path):
             make(path, kind)
         for threads in map(int, a.threads.split(",")):
             for what, prompt, steps in (("prompt", PROMPT, 0), ("steps", 1, STEPS)):
-                pairs = [(run_wick(wick, path, threads, prompt, steps), run_llama(llama, path, threads, prompt, steps))
-                         for _ in range(a.rounds)]
-                w, l = (max(p[i] for p in pairs) for i in (0, 1))
-                print(f"{kind:8}{threads:8}{what:>10}{w:9.2f}{l:11.2f}{w / l:7.2f}", flush=True)
+                rounds = [[run_llama(llama, path, threads, prompt, steps)] +
+                          [run_wick(wick, path, d, threads, prompt, steps) for d in dtypes] for _ in range(a.rounds)]
+                l, *w = map(max, zip(*rounds))
+                print(f"{kind:8}{threads:8}{what:>10}{l:11.2f}" + "".join(f"{x:11.2f}{x / l:7.2f}" for x in w), flush=True)
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--types", default="q4_0,f32")
+    p.add_argument("--dtypes", default="f32")
     p.add_argument("--threads", default="2,1")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--wick", default="build/wick")

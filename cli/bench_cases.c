@@ -69,6 +69,12 @@ static const bench_case cpu_cases[] = {
     {"matmul.1x4096x4096.bf16", "matmul", "a=T[1,4096] b=T[4096,4096]", WK_BF16, 16 * MB *BF16, 0, 0,
      BENCH_PLAIN},
     {"matmul.b16.128.f32", "matmul", "a=T[16,128,128] b=T[16,128,128]", WK_F32, 0, 64 * MB, 0, BENCH_PLAIN},
+#define QLINEAR_MANY(name, format, row_bytes, dtype) \
+    { \
+        "qlinear.512x4096x14336." name, "qlinear", \
+            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, dtype, 0, \
+            2.0 * 512 * 4096 * 14336, 0, BENCH_PLAIN \
+    }
 #define QLINEAR(format, row_bytes) \
     {"qlinear.1x4096x14336." format, \
      "qlinear", \
@@ -78,11 +84,8 @@ static const bench_case cpu_cases[] = {
      0, \
      0, \
      BENCH_PLAIN}, \
-    { \
-        "qlinear.512x4096x14336." format, "qlinear", \
-            "x=T[512,4096] weight=u8[14336," #row_bytes "]:" format " format=" format, WK_F32, 0, \
-            2.0 * 512 * 4096 * 14336, 0, BENCH_PLAIN \
-    }
+        QLINEAR_MANY(format, format, row_bytes, WK_F32), \
+        QLINEAR_MANY(format ".bf16", format, row_bytes, WK_BF16)
     QLINEAR("q4_0", 2304),
     QLINEAR("q8_0", 4352),
     QLINEAR("q4_k", 2304),

@@ -32,6 +32,7 @@ static const char *const large[][2] = {
     {"matmul_backward", "a=T[200,300] b=T[300,250] dy=T[200,250]"},
     {"linear", "x=T[130,500] weight=T[400,500] bias=T[400] act=gelu"},
     {"linear_backward", "x=T[3000,100] weight=T[70,100] dy=T[3000,70]"},
+    {"qlinear", "x=T[530,512] weight=u8[200,288]:q4_k format=q4_k act=gelu"},
     {"conv2d", "x=T[2,16,40,40] weight=T[32,16,3,3] bias=T[32] padding=1"},
     {"conv2d", "x=T[1,64,56,56] weight=T[64,1,3,3] groups=64 padding=1"},
     {"conv2d", "x=T[2,32,30,30] weight=T[48,32,1,1]"},

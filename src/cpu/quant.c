@@ -1,5 +1,5 @@
 /* quant.c: the ops on quantised weights: few rows of x by dot products with each row of weights, many by the matrix
- * product, which takes the weights as it packs them. */
+ * product, which takes the weights as it packs them, or in bf16 by a product of their own. */
 #include "quant.h"
 #include "core/families.h"
 #include "core/pool.h"
@@ -9,11 +9,14 @@
 #include "ids.h"
 
 enum {
-    THIN_ROWS = 8,          /* of x; more go to the matrix product */
+    THIN_ROWS = 8,          /* of x in floats; more go to the matrix product */
+    INT_ROWS = 24,          /* the same by integers, */
+    UNPAIRED_ROWS = 10,     /* and where there are pairs of bf16 */
     TASK_BYTES = 96 << 10,  /* of weights in a task */
-    LONG_BYTES = 512 << 10, /* the same by integers: streams from memory that are long */
-    LEAST_TASKS = 8,        /* by integers, and their number a multiple of it: as many for each thread */
+    LONG_BYTES = 512 << 10, /* the same by integers for one row: streams from memory that are long */
+    LEAST_TASKS = 8,        /* of those, and their number a multiple of it: as many for each thread */
     THIN_VALUES = 4096,     /* of x that dot products in floats go over at a time */
+    PAIR_ROWS = 512,        /* of x that are in pairs of bf16 at a time: weights are unpacked once for them */
     PACK_BYTES =
         QUANT_BLOCK * GEMM_NV * WK_VEC_BYTES, /* of a panel's columns, as they come: QUANT_BLOCK of each */
 };
@@ -125,9 +128,9 @@ static wk_status run_qembedding(wk_call *c)
 typedef struct {
     rows q;
     const wk_tensor *y;
-    const float *x, *bias;
-    quant_x integers; /* x for integer instructions */
-    int64_t groups;   /* that are so; the rest goes in floats */
+    const float *x, *bias;      /* where y is not f64 */
+    quant_x integers[INT_ROWS]; /* x's rows for integer instructions */
+    int64_t groups;             /* of 128 of their values that are so; the rest goes in floats */
     int64_t m, n, k;
     wk_activation_ctx act;
 } thin;
@@ -164,9 +167,10 @@ static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
     int64_t step = THIN_VALUES / (least(t->m, WK_QUANT_THIN) * QUANT_BLOCK); /* what the cache takes */
     step = most(1, step) * QUANT_BLOCK / t->q.info->block;
     memset(sums, 0, (size_t)(t->m * width) * sizeof *sums);
-    if (t->groups)
+    for (int64_t i = 0; i < t->m && t->groups; i++)
         WK_ISA(wk_quant_dot_int)
-    (t->q.format, t->q.data + begin * t->q.pitch, t->q.pitch, width, t->groups, &t->integers, sums);
+    (t->q.format, t->q.data + begin * t->q.pitch, t->q.pitch, width, t->groups, &t->integers[i],
+     sums + i * width);
     for (int64_t b = first; b < t->q.blocks; b += step)
         for (int64_t j = begin; j < end; j++)
             add_floats(t, j, b, least(step, t->q.blocks - b), sums + j - begin, width);
@@ -174,18 +178,22 @@ static void thin_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
         finish_row(t, i, begin, width, sums + i * width);
 }
 
-/* Where x is one row: as integers, if these take all of its numbers. */
+/* Few rows of x as integers, if these take all of its numbers. */
 static wk_status prepare_integers(thin *t)
 {
     int64_t groups = t->k / 128;
-    if (t->m != 1 || groups == 0 || !WK_ISA(wk_quant_has_int)())
+    if (t->m > INT_ROWS || groups == 0 || !WK_ISA(wk_quant_has_int)())
         return WK_OK;
-    int64_t bytes = (int64_t)WK_ISA(wk_quant_x_bytes)(t->q.format, groups);
+    int64_t row = gemm_round_up((int64_t)WK_ISA(wk_quant_x_bytes)(t->q.format, groups), GEMM_ALIGN);
+    int64_t bytes = t->m * row;
     wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
     if (!room)
         return wk_error_status();
-    if (WK_ISA(wk_quant_prepare)(t->q.format, t->x, groups, wk_ptr(room), &t->integers))
-        t->groups = groups;
+    t->groups = groups;
+    for (int64_t i = 0; i < t->m && t->groups; i++)
+        if (!WK_ISA(wk_quant_prepare)(t->q.format, t->x + i * t->k, groups, (char *)wk_ptr(room) + i * row,
+                                      &t->integers[i]))
+            t->groups = 0;
     return WK_OK;
 }
 
@@ -193,7 +201,7 @@ static wk_status prepare_integers(thin *t)
 static int64_t rows_per_task(const thin *t)
 {
     int64_t row = most(1, t->q.blocks * t->q.info->bytes), rows = most(1, TASK_BYTES / row);
-    if (t->groups) {
+    if (t->groups && t->m == 1) {
         int64_t tasks = (t->n * row / LONG_BYTES + LEAST_TASKS) / LEAST_TASKS * LEAST_TASKS;
         rows = (t->n + tasks - 1) / tasks;
     }
@@ -202,7 +210,6 @@ static int64_t rows_per_task(const thin *t)
 
 static wk_status run_thin(thin *t)
 {
-    WK_TRY(prepare_integers(t));
     int64_t rows = rows_per_task(t);
     return WK_ISA(wk_bands_run)(t->n, rows, (size_t)(t->m * rows) * sizeof(float), thin_columns, t);
 }
@@ -232,22 +239,65 @@ static void pack_weights(const void *ctx, int64_t p0, int64_t pn, int64_t j0, in
     }
 }
 
-static wk_status run_product(thin *t, const wk_tensor *x, const void *bias)
+/* Rows [i, i + m) of y; x is in the compute type. */
+static wk_status run_product(thin *t, int64_t i, int64_t m, const wk_tensor *x, const void *bias)
 {
     wk_dtype dtype = t->y->dtype;
     packing s = {t->q, wk_dtypes[dtype].compute};
-    wk_gemm_args g = {.m = t->m,
+    wk_gemm_args g = {.m = m,
                       .n = t->n,
                       .k = t->k,
-                      .a = {wk_ptr(x), x->dtype, t->k, 1},
+                      .a = {(char *)wk_ptr(x) + i * t->k * (int64_t)wk_bytes(x->dtype), x->dtype, t->k, 1},
                       .b = {NULL, x->dtype, 1, t->k},
-                      .c = {wk_ptr(t->y), dtype, t->n, 1},
+                      .c = {(char *)wk_ptr(t->y) + i * t->n * (int64_t)wk_bytes(dtype), dtype, t->n, 1},
                       .pack_b = pack_weights,
                       .pack_ctx = &s,
                       .col_bias = bias,
                       .act = t->act.fn ? WK_ISA(wk_activation_row) : NULL,
                       .act_ctx = &t->act};
     return WK_ISA(wk_gemm)(&g) ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for packing the operands");
+}
+
+/* ---- The same in bf16, by instructions for pairs of it ---- */
+
+typedef struct {
+    const thin *t;
+    int64_t i0; /* the first of x's rows */
+    quant_pairs x;
+} pairs;
+
+static void pair_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
+{
+    const pairs *s = ctx;
+    const rows *q = &s->t->q;
+    const float *sums =
+        WK_ISA(wk_quant_panel)(q->format, &s->x, q->data + begin * q->pitch, q->pitch, end - begin, scratch);
+    for (int64_t i = 0; i < s->x.rows; i++)
+        finish_row(s->t, s->i0 + i, begin, end - begin, (float *)sums + i * WK_QUANT_PANEL);
+}
+
+/* As few of x's rows as have numbers for which it does not go are multiplied in the usual way. */
+static wk_status run_pairs(thin *t, const wk_tensor *in, const void *bias)
+{
+    int64_t block = least(PAIR_ROWS, t->m), bytes = (int64_t)WK_ISA(wk_quant_pairs_bytes)(block, t->k);
+    const wk_tensor *x = wk_tensor_packed(in), *floats = NULL;
+    wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
+    if (!x || !room)
+        return wk_error_status();
+    for (int64_t i = 0; i < t->m; i += block) {
+        pairs s = {.t = t, .i0 = i};
+        int64_t m = least(block, t->m - i);
+        const uint16_t *values = (const uint16_t *)wk_ptr(x) + i * t->k;
+        if (WK_ISA(wk_quant_pairs_pack)(values, m, t->k, wk_ptr(room), &s.x)) {
+            size_t scratch = WK_ISA(wk_quant_panel_bytes)(m);
+            WK_TRY(WK_ISA(wk_bands_run)(t->n, WK_QUANT_PANEL, scratch, pair_columns, &s));
+            continue;
+        }
+        if (!floats && !(floats = WK_ISA(wk_compute_copy)(x)))
+            return wk_error_status();
+        WK_TRY(run_product(t, i, m, floats, bias));
+    }
+    return WK_OK;
 }
 
 static wk_status run_qlinear(wk_call *c)
@@ -261,13 +311,19 @@ static wk_status run_qlinear(wk_call *c)
     t.k = t.q.blocks * t.q.info->block;
     t.m = wk_count(c->out[0]) / t.n;
     t.act.fn = WK_ISA(wk_activation_block)(WK_PARAMS(c, wk_quant_params)->act, compute);
-    if (!(x = WK_ISA(wk_compute_copy)(c->in[0])) || (c->in[2] && !(bias = WK_ISA(wk_compute_copy)(c->in[2]))))
+    if (c->in[2] && !(bias = WK_ISA(wk_compute_copy)(c->in[2])))
         return wk_error_status();
-    if (t.m > THIN_ROWS || compute == WK_COMPUTE_F64)
-        return run_product(&t, x, bias ? wk_ptr(bias) : NULL);
+    const void *values = bias ? wk_ptr(bias) : NULL;
+    t.bias = compute == WK_COMPUTE_F64 ? NULL : values;
+    if (t.m > UNPAIRED_ROWS && c->dtype == WK_BF16 && WK_ISA(wk_quant_has_pairs)())
+        return run_pairs(&t, c->in[0], values);
+    if (!(x = WK_ISA(wk_compute_copy)(c->in[0])))
+        return wk_error_status();
     t.x = wk_ptr(x);
-    t.bias = bias ? wk_ptr(bias) : NULL;
-    return run_thin(&t);
+    if (compute == WK_COMPUTE_F64)
+        return run_product(&t, 0, t.m, x, values);
+    WK_TRY(prepare_integers(&t));
+    return t.groups || t.m <= THIN_ROWS ? run_thin(&t) : run_product(&t, 0, t.m, x, values);
 }
 
 const wk_impl WK_ISA(wk_cpu_quant)[] = {

@@ -194,9 +194,9 @@ enum { WK_QUANT_THIN = 4 };
 void WK_ISA(wk_quant_dot)(int64_t format, const uint8_t *blocks, int64_t n, const float *x, int64_t ldx,
                           int m, float *y);
 
-/* ---- What quant_int.c has: one row of x by integer instructions ---- */
+/* ---- What quant_int.c has: few rows of x by integer instructions, one at a time ---- */
 
-/* x as integers, in groups of 128 values. */
+/* A row of x as integers, in groups of 128 values. */
 typedef struct {
     const int8_t *digits;
     const int32_t *start;
@@ -211,5 +211,27 @@ bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t group
 /* y[j] = x . row j of weights, `pitch` bytes apart. */
 void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
                               int64_t groups, const quant_x *x, float *y);
+
+/* ---- What quant_pairs.c has: many rows of x in bf16 ---- */
+
+/* x in the order in which it is read. */
+typedef struct {
+    const uint16_t *tiles;
+    const float *sums; /* of each QUANT_RUN */
+    int64_t rows, runs;
+} quant_pairs;
+
+enum { WK_QUANT_PANEL = 48 }; /* rows of weights that are worked out at a time */
+
+/* Whether this processor has instructions for it; what follows is for then. */
+bool WK_ISA(wk_quant_has_pairs)(void);
+size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k);
+/* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities and
+ * from 2^64 on. */
+bool WK_ISA(wk_quant_pairs_pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
+size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows);
+/* x times `columns` rows of weights, `pitch` bytes apart, in `room`, of so many bytes: returns rows of WK_QUANT_PANEL. */
+float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
+                              int64_t columns, void *room);
 
 #endif
