@@ -1,6 +1,6 @@
 /* transpose.c: the transposing copy.
  *
- * Both sides of a transpose cannot run along memory at once. It is done in tiles of one cache line of each row that
+ * Both sides of a transpose cannot run along memory at once. It is done in tiles of two cache lines of each row that
  * is read and several of each row that is written: a tile is transposed into a buffer in the L1 cache, from where
  * its rows are written out as whole lines, while the next one is transposed: a burst of stores would keep the processor
  * from reading. Meanwhile the lines of a later tile are prefetched, into L2: rows that lie a power of two apart share a
@@ -12,13 +12,13 @@
 #include "stream.h"
 
 /* Bytes of a row: of a square, of a tile before and after. */
-enum { PIECE = 16, IN = WK_LINE, OUT = 4 * WK_LINE };
+enum { PIECE = 16, IN = 2 * WK_LINE, OUT = 4 * WK_LINE };
 /* Rows of a tile before, at most: lines a power of two apart have to share few sets of the L2 cache. As many as there can be,
  * since memory takes long runs of a row faster than short ones. */
 enum { HIGH = 128 };
 #define HIGH_OF(bytes) (OUT / (bytes) < HIGH ? OUT / (bytes) : HIGH)
-/* How many tiles ahead to prefetch: one is late by a little; odd, so that the other line of a pair comes along. */
-enum { AHEAD = 3 };
+/* How many tiles ahead to prefetch. */
+enum { AHEAD = 1 };
 /* Whether a tile is written while the next one is transposed. Not where a line is more than one store: reading that
  * fast sends lines off half full. */
 enum { LATER = WK_VEC_BYTES >= WK_LINE };
@@ -214,7 +214,8 @@ ALWAYS_INLINE void put_part(leaving l, size_t bytes, size_t rows, size_t run, bo
         enum { STEPS = HIGH_OF(bytes) / LANES, SHARE = WIDE > STEPS ? WIDE / STEPS : 1 }; \
         for (int64_t i = 0, step = 0; i < rows; i += LANES, step++, src += LANES * pitch) { \
             for (int64_t k = 0; ahead != 0 && k < LANES; k++) \
-                __builtin_prefetch(src + k * pitch + ahead, 0, 2); \
+                for (int64_t line = 0; line < IN; line += WK_LINE) \
+                    __builtin_prefetch(src + k * pitch + ahead + line, 0, 2); \
             for (int64_t j = 0; j < WIDE && j < cols; j += SIDE * LANES) \
                 square##bytes(src + j * bytes, pitch, out + step * BELOW(bytes) + j / LANES * RIGHT(bytes)); \
             if (LATER && before.tile && step * WIDE % STEPS == 0) \
