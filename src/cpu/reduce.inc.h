@@ -332,17 +332,18 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
     for (int64_t i = begin; i < end; i += ROWS) {
         const void *rows[ROWS] = {0};
         int n_rows = end - i < ROWS ? (int)(end - i) : ROWS;
-        bool words = p->words && n_rows == ROWS;
         for (int k = 0; k < n_rows; k++)
-            rows[k] = FN(column_row)(p, base, i + k, n, words, buf[k]);
-        for (int k = 0; k < n_rows && p->far; k++)
+            rows[k] = FN(column_row)(p, base, i + k, n, p->words, buf[k]);
+        for (int k = 0; k < n_rows && p->words; k++)
+            add_row_bf16((void *)part, rows[k], n, p->far);
+        for (int k = 0; k < n_rows && p->far && !p->words; k++)
             FN(add_row)(part, rows[k], n, p->far);
-        if (words)
-            add_rows_bf16((void *)part, rows, n);
-        else if (!p->far)
+        if (!p->far && !p->words)
             r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
         bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - ROWS || i + ROWS >= end);
-        for (int64_t j = 0; flush && j < n; j++) {
+        if (flush && p->words)
+            take_sums_bf16((void *)acc, (void *)part, n);
+        for (int64_t j = 0; flush && j < n && !p->words; j++) {
             acc[j] += part[j];
             part[j] = 0;
         }

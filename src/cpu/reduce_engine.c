@@ -97,21 +97,40 @@ static int64_t find_extreme(const reduce_plan *p, wk_dtype dtype, const void *xs
     }
 }
 
-/* ROWS rows of packed bf16 values added to n sums, in the same way. */
-static void add_rows_bf16(float *restrict sums, const void *const *rows, int64_t n)
+/* Sums of n columns of packed bf16: where the words of a vector have their halves, those of the even columns go before those of
+ * the odd ones. */
+typedef uint32_t column_words __attribute__((vector_size(WK_VEC_BYTES)));
+typedef float column_floats __attribute__((vector_size(WK_VEC_BYTES), may_alias));
+enum { WORD_LANES = WK_VEC_BYTES / 4, WORD_COLUMNS = 2 * WORD_LANES };
+
+/* A row added to them; what follows in the rows to come is asked for, `far` bytes from here. */
+static void add_row_bf16(float *sums, const uint16_t *xs, int64_t n, int64_t far)
 {
-    const uint16_t *r0 = rows[0], *r1 = rows[1], *r2 = rows[2], *r3 = rows[3];
-    for (int64_t i = 0; i + 1 < n; i += 2) {
-        uint32_t a, b, c, d;
-        memcpy(&a, r0 + i, 4);
-        memcpy(&b, r1 + i, 4);
-        memcpy(&c, r2 + i, 4);
-        memcpy(&d, r3 + i, 4);
-        sums[i] += (even_of(a) + even_of(b)) + (even_of(c) + even_of(d));
-        sums[i + 1] += (odd_of(a) + odd_of(b)) + (odd_of(c) + odd_of(d));
+    int64_t i = 0;
+    for (; i + WORD_COLUMNS <= n; i += WORD_COLUMNS) {
+        column_words v;
+        column_floats *to = (column_floats *)(sums + i);
+        memcpy(&v, xs + i, sizeof v);
+        wk_ask_lines(xs + i, sizeof v, far);
+        to[0] += (column_floats)(v << 16);
+        to[1] += (column_floats)(v & 0xFFFF0000u);
     }
-    for (int k = 0; k < ROWS && n % 2; k++)
-        sums[n - 1] += wk_bf16_to_f32(((const uint16_t *)rows[k])[n - 1]);
+    for (; i < n; i++)
+        sums[i] += wk_bf16_to_f32(xs[i]);
+}
+
+/* acc += sums, which become zero. */
+static void take_sums_bf16(double *acc, float *sums, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + WORD_COLUMNS <= n; i += WORD_COLUMNS)
+        for (int k = 0; k < WORD_LANES; k++) {
+            acc[i + 2 * k] += sums[i + k];
+            acc[i + 2 * k + 1] += sums[i + WORD_LANES + k];
+        }
+    for (; i < n; i++)
+        acc[i] += sums[i];
+    memset(sums, 0, (size_t)n * sizeof *sums);
 }
 
 #include "real_f32.h"
@@ -218,8 +237,8 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     plan_cuts(&p);
     bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
     p.words = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
-    if (how == WK_R_SUM && p.by_columns && p.reduced.rank > 0 &&
-        x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute))
+    bool adds_as_is = p.words || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
+    if (how == WK_R_SUM && p.by_columns && p.reduced.rank > 0 && adds_as_is)
         p.far = rows_ahead(&p) * p.reduced.strides[p.reduced.rank - 1] * p.bytes;
     p.extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
     p.least = how == WK_R_MIN;
