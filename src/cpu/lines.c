@@ -104,7 +104,7 @@ static wk_status run_trailing(const wk_lines *l)
         written += p.n * p.count * (int64_t)wk_bytes(l->out[k]->dtype);
     for (int k = 0; k < l->n_in; k++)
         read += p.n * p.count * (int64_t)wk_bytes(l->in[k]->dtype);
-    p.stream = written >= WK_STREAM_BYTES;
+    p.stream = written >= WK_STREAM_BYTES && !l->straight;
     p.ahead = read >= AHEAD_BYTES;
     int64_t together = lines_together(&p);
     p.n *= together;

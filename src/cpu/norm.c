@@ -19,6 +19,7 @@ typedef struct {
     double eps;
     const void *weight, *bias; /* one for every channel, of the compute type; bias may be NULL */
     bool sum;                  /* of an op that adds: the sum is wanted */
+    bool stream;               /* results go past the cache from the loop itself */
     bool as_is;                /* lines are bf16 as they lie in memory, not of the compute type */
 } norm_ctx;
 
@@ -95,6 +96,15 @@ static wk_status make_ctx(const wk_call *c, const wk_tensor *weight, const wk_te
 /* The function for the elements of the call's lines. */
 #define PICK(c, n, name) ((n)->as_is ? name##_bf16 : (c)->dtype == WK_F64 ? name##_f64 : name##_f32)
 
+/* Whether all results go past the cache as the loops write them. */
+static bool writes_past(const wk_call *c, const norm_ctx *n)
+{
+    bool as_it_lies = n->as_is || wk_bytes(c->dtype) >= 4;
+    if (!WK_WORDS_STREAM || n->s.inner != 1 || !as_it_lies || !wk_lines_past(c->out[0], n->s.channels))
+        return false;
+    return !n->sum || wk_lines_past(c->out[1], n->s.channels);
+}
+
 static wk_status run_norm(wk_call *c)
 {
     norm_ctx n;
@@ -111,6 +121,7 @@ static wk_status run_norm(wk_call *c)
     if (!x || !y)
         return wk_error_status();
     wk_compute compute = wk_dtypes[c->dtype].compute;
+    n.stream = writes_past(c, &n);
     wk_lines l = {.in = {x},
                   .in_compute = {compute},
                   .n_in = 1,
@@ -119,6 +130,7 @@ static wk_status run_norm(wk_call *c)
                   .n_out = 1,
                   .as_is = n.as_is,
                   .asks = WK_WORDS_STREAM && n.s.inner == 1,
+                  .straight = n.stream,
                   .set = 2,
                   .fn = PICK(c, &n, norm_line),
                   .ctx = &n};
@@ -132,6 +144,7 @@ static wk_status run_add_norm(wk_call *c)
         return WK_OK;
     WK_TRY(make_ctx(c, c->in[2], c->in[3], c->dtype == WK_BF16, &n));
     n.sum = c->out[1] != NULL;
+    n.stream = writes_past(c, &n);
     wk_compute compute = wk_dtypes[c->dtype].compute;
     wk_lines l = {.in = {c->in[0], c->in[1]},
                   .in_compute = {compute, compute},
@@ -141,6 +154,7 @@ static wk_status run_add_norm(wk_call *c)
                   .n_out = c->out[1] ? 2 : 1,
                   .as_is = n.as_is,
                   .asks = WK_WORDS_STREAM && n.s.inner == 1,
+                  .straight = n.stream,
                   .set = 1u << (c->in[0]->rank - 1),
                   .fn = PICK(c, &n, add_norm_line),
                   .ctx = &n};

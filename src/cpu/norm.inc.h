@@ -36,10 +36,11 @@ static inline void FN(two_ahead)(const ELEMENT *x, int64_t ahead)
 
 /* y, and where it is not NULL the sum, of n elements, each with a channel of its own from `first` on. The sums of x and
  * more are taken again, which costs less than to keep them. Meanwhile what lies `ahead` elements further is called for. The
- * last two are whether there is a mean to take off, and a bias. Returns how many were done: all but less than two vectors. */
+ * last three are whether there is a mean to take off, and a bias, and whether results go past the cache. Returns how many were
+ * done: all but less than two vectors. */
 ALWAYS_INLINE int64_t FN(normalise_with)(const norm_ctx *c, FN(stats) s, const ELEMENT *x,
                                          const ELEMENT *more, int64_t first, ELEMENT *y, ELEMENT *sum,
-                                         int64_t n, int64_t ahead, bool mean, bool biased)
+                                         int64_t n, int64_t ahead, bool mean, bool biased, bool stream)
 {
     const REAL *weight = (const REAL *)c->weight + first,
                *bias = c->bias ? (const REAL *)c->bias + first : NULL;
@@ -50,7 +51,7 @@ ALWAYS_INLINE int64_t FN(normalise_with)(const norm_ctx *c, FN(stats) s, const E
         if (more)
             FN(two_ahead)(more + i, ahead);
         if (sum)
-            FN(two_put)(sum + i, v);
+            FN(two_put)(sum + i, v, stream);
         if (mean) {
             v.a -= s.mean;
             v.b -= s.mean;
@@ -60,29 +61,32 @@ ALWAYS_INLINE int64_t FN(normalise_with)(const norm_ctx *c, FN(stats) s, const E
             b = FN(two_behind)(bias + i);
         v.a = (v.a * s.scale + s.shift) * w.a + b.a;
         v.b = (v.b * s.scale + s.shift) * w.b + b.b;
-        FN(two_put_near)(y + i, v);
+        FN(two_put_near)(y + i, v, stream);
     }
     return i;
 }
 
-/* The loop without choices for what is asked of it. */
+/* The loop without choices for what is asked of it. What it asks for is the next line, or what is further where memory is slow. */
 ALWAYS_INLINE void FN(normalise)(const norm_ctx *c, FN(stats) s, const ELEMENT *x, const ELEMENT *more,
-                                 int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t ahead)
+                                 int64_t first, ELEMENT *y, ELEMENT *sum, int64_t n, int64_t line)
 {
+    const int64_t one = wk_host_ahead.one / (int64_t)sizeof *x, ahead = c->stream && line < one ? one : line;
 #if ELEMENT_WORDS
     bool mean = s.mean != 0;
 #else
     bool mean = c->centred;
 #endif
     int64_t i;
-    if (mean && c->bias)
-        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, true);
+    if (c->stream) /* which takes as long as memory does, choices or not */
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, mean, c->bias, true);
+    else if (mean && c->bias)
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, true, false);
     else if (mean)
-        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, false);
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, true, false, false);
     else if (c->bias)
-        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, true);
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, true, false);
     else
-        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, false);
+        i = FN(normalise_with)(c, s, x, more, first, y, sum, n, ahead, false, false, false);
     const REAL *weight = (const REAL *)c->weight + first,
                *bias = c->bias ? (const REAL *)c->bias + first : NULL;
     for (; i < n; i++) {

@@ -29,6 +29,7 @@ enum {
 
 typedef struct {
     int64_t mode, size; /* of a line */
+    bool stream;        /* results go past the cache */
 } softmax_ctx;
 
 /* A vector of either half of a line, or of either half of its words. */
@@ -88,17 +89,22 @@ static inline lanes_two exp_two_f32(const float *x, int64_t i, int64_t half, flo
     return (lanes_two){wk_lanes_exp_term(v.a - top), wk_lanes_exp_term(v.b - top)};
 }
 
-static inline void two_ahead_f32(const float *x, float *y, int64_t i, int64_t half)
+static inline void two_ahead_f32(const float *x, int64_t i, int64_t half)
 {
     wk_words_ahead(x + i, 0);
     wk_words_ahead(x + half + i, 0);
+}
+
+static inline void two_wanted_f32(float *y, int64_t i, int64_t half)
+{
     wk_words_wanted(y + i);
     wk_words_wanted(y + half + i);
 }
 
-static inline void two_to_f32(float *y, int64_t i, int64_t half, lanes_two v, float scale)
+static inline void two_to_f32(float *y, int64_t i, int64_t half, lanes_two v, float scale, bool stream)
 {
-    lanes_put(y + i, half, (lanes_two){v.a * scale, v.b * scale});
+    wk_words_store(y + i, wk_words_bits(v.a * scale), stream);
+    wk_words_store(y + half + i, wk_words_bits(v.b * scale), stream);
 }
 
 #define LOWEST -INFINITY
@@ -114,7 +120,7 @@ static void softmax_floats(void *const *out, const void *const *in, int64_t line
     (void)line;
     for (int64_t k = 0; k < lines; k++)
         top[k] = top_of(x + k * c->size, c->size); /* a NaN gets into the sum */
-    softmax_lines_f32(x, out[0], top, out[1], lines, c->size);
+    softmax_lines_f32(x, out[0], top, out[1], lines, c->size, c->stream);
 }
 
 /* ---- lines of doubles ---- */
@@ -152,17 +158,22 @@ static inline lanes_two exp_two_bf16(const uint16_t *x, int64_t i, int64_t half,
                        wk_lanes_exp2(wk_words_high(w) * log2_e - off)};
 }
 
-static inline void two_ahead_bf16(const uint16_t *x, uint16_t *y, int64_t i, int64_t half)
+static inline void two_ahead_bf16(const uint16_t *x, int64_t i, int64_t half)
 {
     (void)half;
     wk_words_ahead(x + 2 * i, 0);
+}
+
+static inline void two_wanted_bf16(uint16_t *y, int64_t i, int64_t half)
+{
+    (void)half;
     wk_words_wanted(y + 2 * i);
 }
 
-static inline void two_to_bf16(uint16_t *y, int64_t i, int64_t half, lanes_two v, float scale)
+static inline void two_to_bf16(uint16_t *y, int64_t i, int64_t half, lanes_two v, float scale, bool stream)
 {
     (void)half;
-    wk_words_store(y + 2 * i, wk_words_near(v.a * scale, v.b * scale), false);
+    wk_words_store(y + 2 * i, wk_words_near(v.a * scale, v.b * scale), stream);
 }
 
 #include "real_bf16.h"
@@ -175,7 +186,7 @@ static void softmax_as_floats(const uint16_t *x, uint16_t *y, const softmax_ctx 
 {
     WK_ISA(wk_block_load)(WK_BF16, x, 1, scratch, c->size);
     softmax_f32(&scratch, (const void *const *)&scratch, 0, c->size, c);
-    WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, y, c->size, false);
+    WK_ISA(wk_block_store)(WK_BF16, WK_COMPUTE_F32, scratch, y, c->size, c->stream);
 }
 
 static void softmax_bf16(void *const *out, const void *const *in, int64_t line, int64_t n, const void *ctx)
@@ -193,7 +204,7 @@ static void softmax_bf16(void *const *out, const void *const *in, int64_t line, 
         by_words = by_words && fabsf(top[k]) <= most;
     }
     if (by_words) {
-        softmax_lines_bf16(x, y, top, out[1], lines, size);
+        softmax_lines_bf16(x, y, top, out[1], lines, size, c->stream);
         return;
     }
     for (int64_t k = 0; k < lines; k++)
@@ -206,7 +217,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
 {
     const wk_softmax_params *p = c->params;
     wk_compute compute = wk_dtypes[c->dtype].compute;
-    softmax_ctx ctx = {p->mode, 1};
+    softmax_ctx ctx = {p->mode, 1, false};
     wk_lines l = {.in = {c->in[0], c->in[1]},
                   .in_compute = {compute, compute},
                   .n_in = n_in,
@@ -221,6 +232,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
     WK_TRY(wk_reduce_dims(c, &p->dims, c->in[0]->rank, &l.set));
     for (int d = 0; d < c->in[0]->rank; d++)
         ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
+    l.straight = ctx.stream = WK_WORDS_STREAM && together > 0 && wk_lines_past(c->out[0], ctx.size);
     l.scratch = together > 0 ? EXPS_KEPT * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
     return WK_ISA(wk_lines_run)(&l);
 }

@@ -14,8 +14,8 @@ typedef struct {
     int64_t n, ahead; /* a number of whole steps; elements from x to what is wanted next */
 } FN(pass);
 
-/* One pass over a line; the sum of the exponentials. */
-ALWAYS_INLINE float FN(pass_over)(FN(pass) p, bool exps, bool scales)
+/* One pass over a line; the sum of the exponentials. y goes past the cache where it streams. */
+ALWAYS_INLINE float FN(pass_over)(FN(pass) p, bool exps, bool scales, bool stream)
 {
     const int64_t half = p.n / 2;
     double total = 0;
@@ -28,7 +28,9 @@ ALWAYS_INLINE float FN(pass_over)(FN(pass) p, bool exps, bool scales)
             UNROLL for (int k = 0; exps && k < TOGETHER; k++)
             {
                 v[k] = FN(exp_two)(p.x, i + k * LANES, half, p.top);
-                FN(two_ahead)(p.x + p.ahead, p.next, i + k * LANES, half);
+                FN(two_ahead)(p.x + p.ahead, i + k * LANES, half);
+                if (!stream)
+                    FN(two_wanted)(p.next, i + k * LANES, half);
             }
             UNROLL for (int k = 0; exps && k < TOGETHER; k++)
             {
@@ -36,8 +38,8 @@ ALWAYS_INLINE float FN(pass_over)(FN(pass) p, bool exps, bool scales)
                 a += v[k].a;
                 b += v[k].b;
             }
-            UNROLL for (int k = 0; scales && k < TOGETHER; k++)
-                FN(two_to)(p.y, i + k * LANES, half, lanes_get(p.done + i + k * LANES, half), p.scale);
+            UNROLL for (int k = 0; scales && k < TOGETHER; k++) FN(two_to)(
+                p.y, i + k * LANES, half, lanes_get(p.done + i + k * LANES, half), p.scale, stream);
         }
         total += (double)lanes_total(a + b);
     }
@@ -53,9 +55,9 @@ static float FN(rest_of_pass)(FN(pass) p, int64_t rest, bool exps, bool scales)
     if (exps)
         memcpy(x, p.x + p.n, (size_t)rest * sizeof *x);
     FN(pass) last = {x, p.top, p.e + p.n, y, p.done + p.n, p.scale, y, 2 * STEP, 0};
-    float sum = exps ? FN(pass_over)(last, true, false) : 0;
+    float sum = exps ? FN(pass_over)(last, true, false, false) : 0;
     if (scales) {
-        FN(pass_over)(last, false, true);
+        FN(pass_over)(last, false, true, false);
         memcpy(p.y + p.n, y, (size_t)rest * sizeof *y);
     }
     return sum;
@@ -63,8 +65,9 @@ static float FN(rest_of_pass)(FN(pass) p, int64_t rest, bool exps, bool scales)
 
 /* Of count lines of n elements, of which top[k] is the largest; e is room for EXPS_KEPT lines of kept_floats(n). */
 static void FN(softmax_lines)(const ELEMENT *x, ELEMENT *y, const float *top, float *e, int64_t count,
-                              int64_t n)
+                              int64_t n, bool stream)
 {
+    const int64_t one = wk_host_ahead.one / (int64_t)sizeof *x;
     float scale[EXPS_KEPT];
     int64_t room = kept_floats(n), rest = n % (2 * STEP);
     for (int64_t k = 0; k < count + 2; k++) {
@@ -79,14 +82,16 @@ static void FN(softmax_lines)(const ELEMENT *x, ELEMENT *y, const float *top, fl
              .scale = scale[before % EXPS_KEPT],
              .y = y + before * n,
              .n = n - rest,
-             .ahead = count * n};
+             .ahead = stream && count * n < one ? one : count * n};
         float sum = 0;
-        if (exps && scales)
-            sum = FN(pass_over)(p, true, true);
+        if (exps && scales && stream)
+            sum = FN(pass_over)(p, true, true, true);
+        else if (exps && scales)
+            sum = FN(pass_over)(p, true, true, false);
         else if (exps)
-            sum = FN(pass_over)(p, true, false);
+            sum = FN(pass_over)(p, true, false, stream);
         else if (scales)
-            FN(pass_over)(p, false, true);
+            FN(pass_over)(p, false, true, stream);
         if (rest > 0)
             sum += FN(rest_of_pass)(p, rest, exps, scales);
         if (exps)

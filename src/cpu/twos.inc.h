@@ -31,12 +31,13 @@ static inline FN(two) FN(two_at)(const ELEMENT *x)
     return (FN(two)){(FN(vec))(w << 16), (FN(vec))(w & 0xFFFF0000)};
 }
 
-/* As wk_bf16_pair: for what was made of bf16 alone. */
-static inline void FN(two_put)(ELEMENT *y, FN(two) v)
+/* As wk_bf16_pair: for what was made of bf16 alone. Past the cache if so wanted, where wk_lines_past allows it. */
+static inline void FN(two_put)(ELEMENT *y, FN(two) v, bool stream)
 {
 #if ELEMENT_WORDS
-    wk_words_store(y, wk_words_of((wk_lanes)v.a, (wk_lanes)v.b), false);
+    wk_words_store(y, wk_words_of((wk_lanes)v.a, (wk_lanes)v.b), stream);
 #else
+    (void)stream;
     FN(words) a = (FN(words))v.a, b = (FN(words))v.b;
     a += 0x7FFF + ((a >> 16) & 1);
     b += 0x7FFF + ((b >> 16) & 1);
@@ -46,11 +47,12 @@ static inline void FN(two_put)(ELEMENT *y, FN(two) v)
 }
 
 /* As wk_words_near. */
-static inline void FN(two_put_near)(ELEMENT *y, FN(two) v)
+static inline void FN(two_put_near)(ELEMENT *y, FN(two) v, bool stream)
 {
 #if ELEMENT_WORDS
-    wk_words_store(y, wk_words_near((wk_lanes)v.a, (wk_lanes)v.b), false);
+    wk_words_store(y, wk_words_near((wk_lanes)v.a, (wk_lanes)v.b), stream);
 #else
+    (void)stream;
     FN(words) a = (FN(words))v.a + 0x8000, b = (FN(words))v.b + 0x8000;
     a = (a >> 16) | (b & 0xFFFF0000);
     memcpy(y, &a, sizeof a);
@@ -62,13 +64,21 @@ static inline void FN(one_put)(ELEMENT *y, REAL v) { *y = wk_f32_to_bf16(v); }
 #else
 static inline FN(two) FN(two_at)(const ELEMENT *x) { return FN(two_behind)(x); }
 
-static inline void FN(two_put)(ELEMENT *y, FN(two) v)
+static inline void FN(two_put)(ELEMENT *y, FN(two) v, bool stream)
 {
+#if WK_VEC_BYTES == WK_LINE
+    if (stream) {
+        _mm512_stream_si512((void *)y, (__m512i)v.a);
+        _mm512_stream_si512((void *)(y + LANES), (__m512i)v.b);
+        return;
+    }
+#endif
+    (void)stream;
     *(FN(vec) *)y = v.a;
     *(FN(vec) *)(y + LANES) = v.b;
 }
 
-static inline void FN(two_put_near)(ELEMENT *y, FN(two) v) { FN(two_put)(y, v); }
+static inline void FN(two_put_near)(ELEMENT *y, FN(two) v, bool stream) { FN(two_put)(y, v, stream); }
 
 static inline REAL FN(one_at)(const ELEMENT *x) { return *x; }
 static inline void FN(one_put)(ELEMENT *y, REAL v) { *y = v; }
