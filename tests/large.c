@@ -99,6 +99,22 @@ static void check_row(wk_dtype dtype, int64_t n)
     wk_scope_end();
 }
 
+/* What a product works in is no larger than its operands, however many parts they make. */
+static void check_workspace(void)
+{
+    enum { K = 8 << 20, LIMIT = 160 << 20 };
+    for (int64_t n = 2; n <= 3; n++) {
+        wk_scope_begin();
+        wk_tensor *x = wk_fill(wk_cpu(), WK_F32, 2, (int64_t[]){1, K}, 1);
+        wk_tensor *b = wk_fill(wk_cpu(), WK_F32, 2, (int64_t[]){K, n}, 1);
+        CHECK_EQ(wk_memory_limit(wk_cpu(), LIMIT), WK_OK);
+        wk_tensor *y = wk_matmul(x, b);
+        CHECK(y && ((const float *)wk_ptr(y))[0] == K);
+        CHECK_EQ(wk_memory_limit(wk_cpu(), 0), WK_OK);
+        wk_scope_end();
+    }
+}
+
 /* Long sums of equal numbers, whose roundings all go the same way. */
 static void check_long_sums(void)
 {
@@ -118,6 +134,7 @@ static void check_long_sums(void)
 int main(void)
 {
     wk_scope_begin();
+    check_workspace();
     check_long_sums();
     check_row(WK_F32, 4096);
     check_row(WK_F64, 1999);

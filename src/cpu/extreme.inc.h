@@ -84,8 +84,9 @@ static inline __m512i FN(fold)(__m512i v, bool largest)
     return v;
 }
 
-/* The same of some vectors, not more than a lane can count, and the first place that has the largest. Every lane keeps the number of the vector that
- * its largest came from, so that nothing is searched in the end: that time would be lost for reading. */
+/* The same of some vectors, not more than a lane can count, and the first place that has the largest. Every lane keeps the
+ * number of the vector that its largest came from, so that nothing is searched in the end: that time would be lost for
+ * reading. */
 static FN(largest) FN(lanes_largest)(FN(order) o, const UINT *xs, int64_t vectors, int64_t *place)
 {
     typedef UINT vec __attribute__((vector_size(64)));

@@ -22,6 +22,7 @@ enum {
     ROW_BYTES = 8 << 10, /* of a row of B, in a task: sums of that width stay in the first-level cache */
     STREAM_BYTES = 16 << 10, /* the same where B comes from memory and is read row by row */
     CACHE_BYTES = 64 << 20,  /* of a B that may lie in a cache: less than that */
+    APART_BYTES = 4 << 10,   /* of sums of a part, from which on they lie apart */
     SUM_ROWS = 2048,         /* of B, that are added up in turn: more, and rounding adds up too */
     FINISH_COLUMNS = 512     /* in a task that adds up parts */
 };
@@ -209,13 +210,16 @@ static bool from_memory(const wk_gemm_args *g)
 /* One stream is read faster than several, as long as a task takes whole rows and one line of sums stays near. */
 static bool streams(const wk_gemm_args *g)
 {
-    return g->m == 1 && from_memory(g) && g->n * (int64_t)wk_bytes(g->b.dtype) <= STREAM_BYTES;
+    return g->m == 1 && !by_columns(g) && from_memory(g) &&
+           g->n * (int64_t)wk_bytes(g->b.dtype) <= STREAM_BYTES;
 }
 
-/* Sums of a part of k. Those of streams are read and written all the time, by a thread each: apart from each other. */
+/* Sums of a part of k. Those of streams are read and written all the time, by a thread each: apart from each other, unless parts
+ * are so narrow, and therefore many, that the gaps would be larger than what they hold. */
 static int64_t part_size(const wk_gemm_args *g)
 {
-    return g->m * g->n + (streams(g) ? WK_SCRATCH_GAP / (int64_t)gemm_compute_bytes(g) : 0);
+    const int64_t bytes = (int64_t)gemm_compute_bytes(g), gap = (int64_t)WK_SCRATCH_GAP / bytes;
+    return g->m * g->n + (streams(g) && g->n * bytes >= APART_BYTES ? gap : 0);
 }
 
 static bool takes(const wk_gemm_args *g)
@@ -272,7 +276,7 @@ typedef struct {
     void (*part)(const thin_part *);
     const char *x; /* A, or its copy */
     int64_t ldx, x_bytes;
-    char *sums; /* [parts of k][m][n] */
+    char *sums; /* [parts of k], part_size apart, [m][n] */
     int64_t k_parts;
 } thin;
 

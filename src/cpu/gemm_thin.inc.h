@@ -35,7 +35,7 @@ ALWAYS_INLINE void NAME(add_rows)(const thin_part *t, int m, int64_t p, int rn, 
         for (int r = 0; r < rn; r++)
             row[r] = LOAD(b + r * t->rs + j);
         for (int r = 0; r < rn && (j & asked) == 0; r++) {
-            const char *later = (const char *)(b + r * t->rs + j) + ahead;
+            const void *later = (const void *)((uintptr_t)(b + r * t->rs + j) + (uintptr_t)ahead);
             if (rn == 1)
                 __builtin_prefetch(later, 0, 3);
             else

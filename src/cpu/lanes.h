@@ -90,13 +90,17 @@ static inline wk_words wk_words_rounded(wk_words w)
     __m512i rounded = _mm512_add_epi32(_mm512_add_epi32(w, _mm512_set1_epi32(0x7FFF)), last);
     return _mm512_mask_or_epi32(rounded, nan, w, _mm512_set1_epi32(0x400000));
 }
-/* The bf16 of words of f32, and of those after them. */
-static inline wk_words wk_words_narrow(wk_words first, wk_words second)
+/* The upper halves of words, and of those after them. */
+static inline wk_words wk_words_uppers(wk_words first, wk_words second)
 {
     static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
                                        33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
-    return _mm512_permutex2var_epi16(wk_words_rounded(first), _mm512_loadu_si512(upper),
-                                     wk_words_rounded(second));
+    return _mm512_permutex2var_epi16(first, _mm512_loadu_si512(upper), second);
+}
+/* The bf16 of words of f32, and of those after them. */
+static inline wk_words wk_words_narrow(wk_words first, wk_words second)
+{
+    return wk_words_uppers(wk_words_rounded(first), wk_words_rounded(second));
 }
 
 #else
@@ -127,6 +131,10 @@ static inline wk_words wk_words_of(wk_lanes low, wk_lanes high) { return wk_bf16
 static inline wk_words wk_words_near(wk_lanes low, wk_lanes high)
 {
     return (wk_float_bits(low) + 0x8000) >> 16 | ((wk_float_bits(high) + 0x8000) & 0xFFFF0000);
+}
+static inline wk_words wk_words_uppers(wk_words first, wk_words second)
+{
+    return first >> 16 | (second & 0xFFFF0000);
 }
 static inline wk_words wk_words_narrow(wk_words first, wk_words second)
 {
@@ -192,8 +200,9 @@ static inline wk_lanes wk_lanes_exp_above(wk_lanes x)
     return _mm512_scalef_ps(WK_EXP_POLY(r), n);
 }
 
-/* e^x for x up to 0, or NaN; 0 where it is no normal number. x = (16 n + j + r) ln(2) / 16: 2^(j / 16) comes from a table, less the bits
- * that j adds to the exponent when all of 16 n + j is added there, and of e^r four terms will do: 2^-23.1. */
+/* e^x for x up to 0, or NaN: 2^-22.6, and between 0 and the least normal number where it is below that. x = (16 n + j + r) ln(2) / 16:
+ * 2^(j / 16) comes from a table, less the bits that j adds to the exponent when all of 16 n + j is added there, and of e^r four
+ * terms will do. */
 static inline wk_lanes wk_lanes_exp_term(wk_lanes x)
 {
     static const uint32_t powers[16] = {
