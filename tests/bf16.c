@@ -130,6 +130,23 @@ static void test_places(void)
     }
 }
 
+/* Softmax of a row is the same alone and beside rows that go another way. */
+static void test_rows_apart(void)
+{
+    enum { ROWS = 8, SIZE = 40 };
+    wk_tensor *x = wk_randn(wk_cpu(), WK_BF16, 2, (int64_t[]){ROWS, SIZE}, 0, 4, 5, 0);
+    static const double odd[] = {2000, INFINITY, NAN};
+    for (int k = 0; k < 3; k++) {
+        CHECK_EQ(wk_fill_into(wk_narrow(wk_narrow(x, 0, 3 + 2 * k % 5, 1), 1, 3, 1), odd[k]), WK_OK);
+        const uint16_t *all = wk_data(wk_softmax(x, 0, NULL, WK_SOFTMAX_ACCURATE));
+        for (int i = 0; i < ROWS; i++) {
+            const uint16_t *one = wk_data(wk_softmax(wk_narrow(x, 0, i, 1), 0, NULL, WK_SOFTMAX_ACCURATE));
+            test_check(memcmp(one, all + i * SIZE, SIZE * sizeof *one) == 0, __FILE__, __LINE__,
+                       "softmax beside %g: row %d is another one alone", odd[k], i);
+        }
+    }
+}
+
 /* ---- large ones ---- */
 
 enum { PERIOD = 1000, LARGE = (24 << 20) / 2 + PERIOD / 2 }; /* no multiple of anything in the way */
@@ -214,6 +231,7 @@ int main(void)
     test_unary();
     test_binary();
     test_places();
+    test_rows_apart();
     test_zeros();
     wk_scope_end();
     for (int i = 0; i < 2; i++) {

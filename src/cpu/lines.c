@@ -6,7 +6,7 @@
 #include "stream.h"
 #include "walk.h"
 
-enum { TASK_ELEMENTS = 1 << 14, AHEAD_BYTES = 4 << 20, SHORT_BYTES = 4096 /* of a line */ };
+enum { TASK_ELEMENTS = 1 << 14, AHEAD_BYTES = 4 << 20 };
 
 /* Every tensor as [count lines] x [n]: a walk whose line i begins at element i * n. */
 typedef struct {
@@ -75,8 +75,7 @@ static int64_t lines_together(const plan *p)
     const wk_lines *l = &p->l;
     int64_t together = p->stream || l->together == 0 ? 1 : l->together;
     for (int k = 0; k < l->n_in; k++) {
-        if (p->walk[k].rank != 1 || p->walk[k].strides[0] != 1 ||
-            p->n * (int64_t)wk_bytes(l->in[k]->dtype) > SHORT_BYTES)
+        if (p->walk[k].rank != 1 || p->walk[k].strides[0] != 1 || wk_lines_single(l->in[k], p->n))
             return 1;
     }
     while (p->count % together != 0)

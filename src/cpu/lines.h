@@ -33,6 +33,13 @@ typedef struct {
     const void *ctx;
 } wk_lines;
 
+/* Whether lines of n elements are so long that they are handed over one at a time. */
+static inline bool wk_lines_single(const wk_tensor *x, int64_t n)
+{
+    enum { SHORT_BYTES = 4096 };
+    return n * (int64_t)wk_bytes(x->dtype) > SHORT_BYTES;
+}
+
 /* Whether y, in lines of n elements, is so large that it goes past the cache, and lines are whole ones of the cache's, so that a
  * function can write them there itself. */
 static inline bool wk_lines_past(const wk_tensor *y, int64_t n)

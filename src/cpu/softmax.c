@@ -197,18 +197,18 @@ static void softmax_bf16(void *const *out, const void *const *in, int64_t line, 
     uint16_t *y = out[0];
     float top[WORDS_TOGETHER] = {0};
     int64_t size = c->size, lines = n / size;
-    bool by_words = c->mode != WK_SOFTMAX_LOG;
     (void)line;
-    for (int64_t k = 0; k < lines && c->mode == WK_SOFTMAX_ACCURATE; k++) {
+    for (int64_t k = 0; k < lines && c->mode == WK_SOFTMAX_ACCURATE; k++)
         top[k] = words_top(x + k * size, size); /* a NaN gets into the sum */
-        by_words = by_words && fabsf(top[k]) <= most;
+    /* Lines that go by words one after the other; each goes as it would alone. */
+    for (int64_t k = 0, run; k<lines; k += run> 0 ? run : 1) {
+        for (run = 0; k + run < lines && c->mode != WK_SOFTMAX_LOG && fabsf(top[k + run]) <= most;)
+            run++;
+        if (run > 0)
+            softmax_lines_bf16(x + k * size, y + k * size, top + k, out[1], run, size, c->stream);
+        else
+            softmax_as_floats(x + k * size, y + k * size, c, out[1]);
     }
-    if (by_words) {
-        softmax_lines_bf16(x, y, top, out[1], lines, size, c->stream);
-        return;
-    }
-    for (int64_t k = 0; k < lines; k++)
-        softmax_as_floats(x + k * size, y + k * size, c, out[1]);
 }
 
 /* ---- the ops ---- */
@@ -232,8 +232,9 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
     WK_TRY(wk_reduce_dims(c, &p->dims, c->in[0]->rank, &l.set));
     for (int d = 0; d < c->in[0]->rank; d++)
         ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
-    l.straight = ctx.stream = WK_WORDS_STREAM && together > 0 && wk_lines_past(c->out[0], ctx.size);
-    l.scratch = together > 0 ? EXPS_KEPT * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
+    bool as_it_lies = WK_WORDS_STREAM && c->dtype != WK_F16, single = wk_lines_single(c->in[0], ctx.size);
+    l.straight = ctx.stream = as_it_lies && together > 0 && wk_lines_past(c->out[0], ctx.size);
+    l.scratch = together > 0 ? (single ? 1 : EXPS_KEPT) * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
     return WK_ISA(wk_lines_run)(&l);
 }
 

@@ -63,12 +63,13 @@ static float FN(rest_of_pass)(FN(pass) p, int64_t rest, bool exps, bool scales)
     return sum;
 }
 
-/* Of count lines of n elements, of which top[k] is the largest; e is room for EXPS_KEPT lines of kept_floats(n). */
+/* Of count lines of n elements, of which top[k] is the largest; e is room for EXPS_KEPT lines of kept_floats(n), or for one where
+ * count is one. */
 static void FN(softmax_lines)(const ELEMENT *x, ELEMENT *y, const float *top, float *e, int64_t count,
                               int64_t n, bool stream)
 {
     const int64_t one = wk_host_ahead.one / (int64_t)sizeof *x;
-    float scale[EXPS_KEPT];
+    float scale[EXPS_KEPT] = {0};
     int64_t room = kept_floats(n), rest = n % (2 * STEP);
     for (int64_t k = 0; k < count + 2; k++) {
         bool exps = k < count, scales = k >= 2;
