@@ -319,10 +319,11 @@ static const void *FN(column_row)(const reduce_plan *p, const char *base, int64_
  * then taken into ACC, so that long sums of floats lose nothing. */
 static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int64_t chunk)
 {
-    enum { FLUSH = 16 * ROWS };
+    enum { FLUSH = 16 * ROWS, MOST = COLUMN_BYTES / sizeof(T) };
     const reduce_plan *p = &r->p;
-    _Alignas(64) T buf[ROWS][COLUMNS], part[COLUMNS], zeros[COLUMNS];
-    ACC acc[COLUMNS];
+    _Alignas(64) T buf[ROWS][MOST / 2], part[MOST],
+        zeros[MOST]; /* rows that are brought to buf are half as wide */
+    ACC acc[MOST];
     int64_t inner, begin = chunk * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
     const char *base = p->data + wk_walk_offset(&p->kept, out, &inner) * p->bytes;
     for (int64_t j = 0; j < n; j++) {
@@ -356,8 +357,9 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
 static void FN(find_columns)(const FN(reducer) * r, int64_t out, int64_t n, int64_t chunk)
 {
     const reduce_plan *p = &r->p;
-    _Alignas(64) T buf[COLUMNS], best[COLUMNS];
-    int64_t place[COLUMNS];
+    enum { MOST = COLUMN_BYTES / sizeof(T) };
+    _Alignas(64) T buf[MOST / 2], best[MOST];
+    int64_t place[MOST];
     int64_t inner, begin = chunk * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
     const char *base = p->data + wk_walk_offset(&p->kept, out, &inner) * p->bytes;
     for (int64_t j = 0; j < n; j++) {
@@ -378,8 +380,8 @@ static void FN(reduce_task)(void *ctx, int64_t task)
     const reduce_plan *p = &r->p;
     if (p->by_columns) {
         int64_t chunk = task % p->chunks, tile = task / p->chunks, width = p->kept.shape[p->kept.rank - 1];
-        int64_t tiles = (width + COLUMNS - 1) / COLUMNS, at = tile % tiles * COLUMNS;
-        int64_t n = width - at < COLUMNS ? width - at : COLUMNS;
+        int64_t tiles = (width + p->columns - 1) / p->columns, at = tile % tiles * p->columns;
+        int64_t n = width - at < p->columns ? width - at : p->columns;
         (r->place ? FN(find_columns) : FN(fold_columns))(r, tile / tiles * width + at, n, chunk);
         return;
     }

@@ -13,7 +13,9 @@ enum {
     CHUNK = 1 << 16,
     TASK_ELEMENTS = 1 << 15,
 
-    COLUMNS = 4096,
+    COLUMN_BYTES = 16 << 10, /* of a task's sums, */
+    LEAST_COLUMNS = 512,
+    LEAST_TASKS = 8,
     COLUMN_CHUNK = 512,
     ROWS = 4,
     ROW_START = 512 /* bytes */
@@ -29,16 +31,13 @@ typedef struct {
     int64_t far;           /* of rows to add up that need none either: bytes to what is asked for; else 0 */
     bool extreme;          /* with its place, */
     bool least, of_abs;    /* of these */
-    bool by_columns;       /* neighbouring results lie side by side in memory: walk across them */
+    int64_t columns;       /* of a task, */
+    bool by_columns;       /* where neighbouring results lie side by side in memory: walk across them */
     wk_dtype dtype;
     int64_t bytes; /* of an element of x */
     const char *data;
     wk_tensor *out, *indices;
 } reduce_plan;
-
-/* Two bf16 in a word: floats but for a shift and a mask. */
-static inline float even_of(uint32_t pair) { return wk_bits_float(pair << 16); }
-static inline float odd_of(uint32_t pair) { return wk_bits_float(pair & 0xFFFF0000u); }
 
 /* The sum of packed bf16 values, two at a time, so that nothing is converted or stored on the way. What follows is asked for:
  * with so little to do for a line the processor is too late for memory by itself. */
@@ -197,16 +196,36 @@ static void split_dims(const wk_tensor *x, unsigned set, wk_walk *kept, wk_walk 
 
 static int64_t walk_count(const wk_walk *w) { return wk_shape_count(w->rank, w->shape); }
 
-static void plan_cuts(reduce_plan *p)
+static int64_t column_tasks(const reduce_plan *p)
 {
-    const wk_walk *k = &p->kept, *r = &p->reduced;
+    int64_t width = p->kept.shape[p->kept.rank - 1];
+    return p->outs / width * ((width + p->columns - 1) / p->columns) * p->chunks;
+}
+
+/* As many columns to a task as sums of the compute type stay in the first-level cache, less where rows have to be brought to it
+ * first, and where there would be few tasks for much work. */
+static void plan_columns(reduce_plan *p, bool as_is)
+{
+    int64_t rows = p->n < p->chunk ? p->n : p->chunk;
+    p->columns = COLUMN_BYTES / (as_is ? 1 : 2) / (int64_t)wk_compute_bytes(wk_dtypes[p->dtype].compute);
+    while (p->columns > LEAST_COLUMNS && column_tasks(p) < LEAST_TASKS && p->columns * rows > TASK_ELEMENTS)
+        p->columns /= 2;
+    p->tasks = column_tasks(p);
+}
+
+static bool goes_by_columns(const wk_walk *k, const wk_walk *r)
+{
     bool side_by_side = k->rank > 0 && k->strides[k->rank - 1] == 1 && k->shape[k->rank - 1] >= 16;
-    p->by_columns = side_by_side && !(r->rank > 0 && r->strides[r->rank - 1] == 1);
+    return side_by_side && !(r->rank > 0 && r->strides[r->rank - 1] == 1);
+}
+
+/* as_is: elements are folded where they lie. */
+static void plan_cuts(reduce_plan *p, bool as_is)
+{
     p->chunk = p->by_columns ? COLUMN_CHUNK : CHUNK;
     p->chunks = p->n ? (p->n + p->chunk - 1) / p->chunk : 1;
     if (p->by_columns) {
-        int64_t width = k->shape[k->rank - 1];
-        p->tasks = p->outs / width * ((width + COLUMNS - 1) / COLUMNS) * p->chunks;
+        plan_columns(p, as_is);
         return;
     }
     int64_t unit = p->n < p->chunk ? p->n : p->chunk;
@@ -214,10 +233,11 @@ static void plan_cuts(reduce_plan *p)
     p->tasks = (p->outs * p->chunks + p->units - 1) / p->units;
 }
 
-/* Of rows, or of the pieces of COLUMNS that are read of them, so many as what is asked for is ahead. */
+/* Of rows, or of the pieces that are read of them, so many as what is asked for is ahead. */
 static int64_t rows_ahead(const reduce_plan *p)
 {
-    int64_t width = p->kept.shape[p->kept.rank - 1], piece = (width < COLUMNS ? width : COLUMNS) * p->bytes;
+    int64_t width = p->kept.shape[p->kept.rank - 1],
+            piece = (width < p->columns ? width : p->columns) * p->bytes;
     return (wk_host_ahead.one + piece - 1) / piece;
 }
 
@@ -234,18 +254,18 @@ wk_status WK_ISA(wk_reduce)(wk_reduction how, const wk_tensor *x, unsigned set, 
     p.n = walk_count(&p.reduced);
     if (p.outs == 0)
         return WK_OK;
-    plan_cuts(&p);
     bool packed = p.reduced.rank == 1 && p.reduced.strides[0] == 1;
+    p.by_columns = goes_by_columns(&p.kept, &p.reduced);
     p.words = how == WK_R_SUM && x->dtype == WK_BF16 && (p.by_columns || packed);
-    bool adds_as_is = p.words || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
-    if (how == WK_R_SUM && p.by_columns && p.reduced.rank > 0 && adds_as_is)
+    bool as_is = p.words || x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
+    plan_cuts(&p, as_is);
+    if (how == WK_R_SUM && p.by_columns && p.reduced.rank > 0 && as_is)
         p.far = rows_ahead(&p) * p.reduced.strides[p.reduced.rank - 1] * p.bytes;
     p.extreme = how == WK_R_MIN || how == WK_R_MAX || how == WK_R_AMAX;
     p.least = how == WK_R_MIN;
     p.of_abs = how == WK_R_AMAX;
-    bool as_it_lies = p.words || (p.extreme && wk_dtypes[x->dtype].is_float) ||
-                      x->dtype == wk_compute_dtype(wk_dtypes[x->dtype].compute);
-    p.block = packed && as_it_lies ? 4 * BLOCK : BLOCK;
+    bool of_bits = p.extreme && wk_dtypes[x->dtype].is_float;
+    p.block = packed && (as_is || of_bits) ? 4 * BLOCK : BLOCK;
     switch (wk_dtypes[x->dtype].compute) {
     case WK_COMPUTE_F32: return reduce_f32(&p, how, center);
     case WK_COMPUTE_F64: return reduce_f64(&p, how, center);
