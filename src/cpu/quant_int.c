@@ -71,15 +71,15 @@ VNNI_INLINE __m512i products_of(__m512i first, __m512i last, const quant_x *x, i
     return s;
 }
 
-/* 32 values as integers; false when they have no scale. */
+/* 32 values as integers; false when they have no scale, or sums of them, of which minima are taken off, might overflow. */
 VNNI_INLINE bool to_integers(const float *x, __m512i v[2], float *scale, float *sum)
 {
-    const __m512 largest = _mm512_set1_ps(0x1.fffffep127f);
+    const __m512 huge = _mm512_set1_ps(0x1p64f);
     __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16), p = _mm512_abs_ps(a), q = _mm512_abs_ps(b);
-    bool finite = _mm512_cmp_ps_mask(p, largest, _CMP_LE_OQ) == 0xFFFF &&
-                  _mm512_cmp_ps_mask(q, largest, _CMP_LE_OQ) == 0xFFFF;
+    bool below = _mm512_cmp_ps_mask(p, huge, _CMP_LT_OQ) == 0xFFFF &&
+                 _mm512_cmp_ps_mask(q, huge, _CMP_LT_OQ) == 0xFFFF;
     float top = _mm512_reduce_max_ps(_mm512_max_ps(p, q));
-    if (!finite || (top > 0 && top < 0x1p-100f))
+    if (!below || (top > 0 && top < 0x1p-100f))
         return false;
     *scale = top / LARGEST;
     *sum = _mm512_reduce_add_ps(_mm512_add_ps(a, b));

@@ -147,6 +147,7 @@ SAMPLES(qlinear_samples, "x=T[1,64] weight=u8[5,36]:q4_0 format=q4_0",
         "x=T[11,256]:special weight=u8[50,210]:q6_k format=q6_k",
         "x=T[520,32]:" FEW_INFINITIES " weight=u8[50,34]:q8_0 format=q8_0",
         "x=T[25,512] weight=u8[40,288]:q4_k format=q4_k", "x=T[26,512] weight=u8[35,420]:q6_k format=q6_k",
+        "x=T[2,256]:1e37..2e37 weight=u8[3,144]:q4_k format=q4_k",
         "x=bf16[11,64]:-1e19..1e19 weight=u8[3,36]:q4_0 format=q4_0",
         "x=bf16[11,64]:-2e36..2e36 weight=u8[20,68]:q8_0 format=q8_0");
 SAMPLES(qlinear_errors, "x=T[1,32] format=q4_0 ! weight", "x=T[1,32] weight=u8[3,18]:q4_0 ! format",
