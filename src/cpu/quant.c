@@ -276,7 +276,7 @@ static void pair_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
         finish_row(s->t, s->i0 + i, begin, end - begin, (float *)sums + i * WK_QUANT_PANEL);
 }
 
-/* As few of x's rows as have numbers for which it does not go are multiplied in the usual way. */
+/* A block of x's rows with a number for which it does not go is multiplied in the usual way. */
 static wk_status run_pairs(thin *t, const wk_tensor *in, const void *bias)
 {
     int64_t block = least(PAIR_ROWS, t->m), bytes = (int64_t)WK_ISA(wk_quant_pairs_bytes)(block, t->k);
@@ -315,7 +315,7 @@ static wk_status run_qlinear(wk_call *c)
         return wk_error_status();
     const void *values = bias ? wk_ptr(bias) : NULL;
     t.bias = compute == WK_COMPUTE_F64 ? NULL : values;
-    if (t.m > UNPAIRED_ROWS && c->dtype == WK_BF16 && WK_ISA(wk_quant_has_pairs)())
+    if (t.m > UNPAIRED_ROWS && c->dtype == WK_BF16 && WK_ISA(wk_quant_has_pairs)(t.q.format))
         return run_pairs(&t, c->in[0], values);
     if (!(x = WK_ISA(wk_compute_copy)(c->in[0])))
         return wk_error_status();

@@ -206,7 +206,8 @@ typedef struct {
 /* Whether this processor has them; what follows is for then. */
 bool WK_ISA(wk_quant_has_int)(void);
 size_t WK_ISA(wk_quant_x_bytes)(int64_t format, int64_t groups);
-/* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go (NaN, infinities). */
+/* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities, from 2^64
+ * on and tiny ones. */
 bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t groups, void *room, quant_x *x);
 /* y[j] = x . row j of weights, `pitch` bytes apart. */
 void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
@@ -224,7 +225,7 @@ typedef struct {
 enum { WK_QUANT_PANEL = 48 }; /* rows of weights that are worked out at a time */
 
 /* Whether this processor has instructions for it; what follows is for then. */
-bool WK_ISA(wk_quant_has_pairs)(void);
+bool WK_ISA(wk_quant_has_pairs)(int64_t format);
 size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k);
 /* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities and
  * from 2^64 on. */

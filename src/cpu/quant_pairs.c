@@ -1,5 +1,5 @@
 /* quant_pairs.c: many rows of x in bf16 times quantised weights, where the processor multiplies pairs of bf16 (AVX-512
- * BF16), twice as many numbers at a time as in f32.
+ * BF16), twice as many numbers at a time as in f32, or tiles of them (AMX).
  *
  * A weight is a scale times an integer of at most 8 bits, which is exact in bf16, and so are products of those with x in
  * f32: as much is added up as belongs to one scale, and then multiplied by it. What is subtracted from weights (Q4_K)
@@ -10,22 +10,35 @@
 #include "core/host.h"
 #include "core/pool.h"
 #include "gemm_int.h"
-#include "stream.h"
+#include "lanes.h"
 
-#ifdef __AVX512F__
-#define PAIRS_INLINE QUANT_INLINE __attribute__((target("avx512bf16")))
+#if GEMM_TILES
+#include "amx.h"
 
 enum {
-    ROWS = 8, /* of a tile */
+    ROWS = AMX_ROWS, /* of x in a tile */
     PANEL = WK_QUANT_PANEL,
-    VECTORS = PANEL / QUANT_LANES,
     RUNS = 8, /* that are unpacked at a time */
     DEPTH = RUNS * QUANT_RUN,
     RUN_PAIRS = QUANT_RUN / 2,
+    WORDS = sizeof(wk_words) / sizeof(float),
     HUGE_BITS = 0x5F80, /* 2^64: sums before they are scaled must not overflow where those after would not */
 };
 
-bool WK_ISA(wk_quant_has_pairs)(void) { return gemm_has_bf16_pairs() && !wk_host_has_amx(); }
+/* Q6_K has two scales in a run, and half a tile is as dear as a whole one. */
+static bool takes_tiles(int64_t format)
+{
+#ifdef WK_SOFT_TILES
+    return format != WK_Q6_K;
+#else
+    return format != WK_Q6_K && wk_host_has_amx();
+#endif
+}
+
+bool WK_ISA(wk_quant_has_pairs)(int64_t format)
+{
+    return takes_tiles(format) || (gemm_has_bf16_pairs() && !wk_host_has_amx());
+}
 
 /* ---- x: tiles of ROWS rows, of which the runs lie one after the other, each row by row ---- */
 
@@ -44,18 +57,26 @@ typedef struct {
 } packing;
 
 /* One run of a row; the largest of its numbers, without sign, as bits. */
-PAIRS_INLINE unsigned pack_run(const uint16_t *x, uint16_t *dst, float *sum)
+static unsigned pack_run(const uint16_t *x, uint16_t *dst, float *sum)
 {
-    __m512i v = _mm512_loadu_si512(x), magnitude = _mm512_and_si512(v, _mm512_set1_epi16(0x7FFF));
-    __m512 low = (__m512)_mm512_slli_epi32(v, 16),
-           high = (__m512)_mm512_andnot_si512(_mm512_set1_epi32(0xFFFF), v);
-    _mm512_store_si512(dst, v);
-    *sum = _mm512_reduce_add_ps(_mm512_add_ps(low, high));
-    __m512i even = _mm512_and_si512(magnitude, _mm512_set1_epi32(0xFFFF));
-    return _mm512_reduce_max_epu32(_mm512_max_epu32(even, _mm512_srli_epi32(magnitude, 16)));
+    enum { HALF = QUANT_RUN / 2 };
+    uint16_t largest = 0;
+    float total[HALF];
+    memcpy(dst, x, QUANT_RUN * sizeof *x);
+    for (int i = 0; i < QUANT_RUN; i++) {
+        uint16_t magnitude = x[i] & 0x7FFF;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    for (int i = 0; i < HALF; i++)
+        total[i] = wk_bf16_to_f32(x[i]) + wk_bf16_to_f32(x[HALF + i]);
+    for (int n = HALF / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            total[i] += total[n + i];
+    *sum = total[0];
+    return largest;
 }
 
-__attribute__((target("avx512bf16"))) static void pack_tile(void *ctx, int64_t tile)
+static void pack_tile(void *ctx, int64_t tile)
 {
     packing *s = ctx;
     unsigned largest = 0;
@@ -95,7 +116,7 @@ typedef struct {
     uint16_t column[PANEL][DEPTH];
 } panel;
 
-PAIRS_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, panel *b)
+QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, panel *b)
 {
     quant_scales s;
     quant_read_scales(format, block, &s);
@@ -103,9 +124,13 @@ PAIRS_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
         qvec v[QUANT_VECS];
         quant_run q = quant_read_run(format, block, r);
         quant_floats(q, 0, v);
-        quant_floats(q, 1, v + 1);
-        __m512bh run = _mm512_cvtne2ps_pbh((__m512)v[1], (__m512)v[0]);
-        memcpy(&b->column[j][(first + r) * QUANT_RUN], &run, sizeof run);
+        quant_floats(q, 1, v + QUANT_VECS / 2);
+        uint16_t *to = &b->column[j][(first + r) * QUANT_RUN];
+        for (int i = 0; i < QUANT_RUN; i += 2 * WORDS) {
+            const char *from = (const char *)v + i * (int)sizeof(float);
+            wk_words_store(
+                to + i, wk_words_uppers(wk_words_load(from), wk_words_load(from + sizeof(wk_words))), false);
+        }
         b->scale[first + r][0][j] = s.scale[2 * r];
         b->scale[first + r][1][j] = s.scale[2 * r + 1];
         if (format == WK_Q4_K)
@@ -113,13 +138,13 @@ PAIRS_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
     }
 }
 
-/* Runs [r0, r0 + runs) of `columns` rows of weights; the panel's other columns become zero. */
-PAIRS_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch, int64_t columns, int64_t r0,
+/* `runs` runs, from that of `blocks` on, of so many rows of weights; the panel's other columns become zero. */
+QUANT_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch, int64_t columns,
                                int64_t runs, panel *b)
 {
     const int64_t per_block = wk_qformats[format].block / QUANT_RUN, bytes = wk_qformats[format].bytes;
     for (int64_t j = 0; j < columns; j++) {
-        const uint8_t *block = blocks + j * pitch + r0 / per_block * bytes;
+        const uint8_t *block = blocks + j * pitch;
         /* A row's next ones: it is read in pieces, which the processor does not foresee. */
         wk_ask_lines(block, (size_t)(RUNS / per_block * bytes), RUNS / per_block * bytes);
         for (int64_t r = 0; r < runs; r += per_block, block += bytes)
@@ -134,42 +159,74 @@ PAIRS_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch,
     WK_ISA(gemm_pick_packer)(WK_BF16, 2)(b->pairs, PANEL, b->column, DEPTH, 1, columns, runs * QUANT_RUN);
 }
 
-/* ---- Products ---- */
+typedef void unpack_fn(const uint8_t *blocks, int64_t pitch, int64_t columns, int64_t runs, panel *b);
 
-/* sums (ROWS of PANEL) += x . weights for `count` pairs of one scale. */
-PAIRS_INLINE void add_part(int format, const uint32_t *x, const uint32_t *b, int count, const float *scale,
-                           const float *min, const float *x_sum, float *sums)
+#define UNPACK(name, format) \
+    static void unpack_##name(const uint8_t *blocks, int64_t pitch, int64_t columns, int64_t runs, panel *b) \
+    { \
+        unpack_panel(format, blocks, pitch, columns, runs, b); \
+    }
+
+UNPACK(q4_0, WK_Q4_0)
+UNPACK(q8_0, WK_Q8_0)
+UNPACK(q4_k, WK_Q4_K)
+UNPACK(q6_k, WK_Q6_K)
+
+/* ---- Products of a tile of x with a panel ---- */
+
+/* `rows` of ROWS are to be worked out; sums are rows of PANEL. */
+typedef struct {
+    const uint32_t *x;
+    const float *x_sums;
+    const panel *b;
+    int64_t runs;
+    int64_t rows;
+    float *sums;
+} product;
+
+typedef void product_fn(const product *t);
+
+#ifdef __AVX512F__
+enum { VECTOR_ROWS = ROWS / 2, VECTORS = PANEL / QUANT_LANES }; /* of sums in registers */
+
+#define PAIRS __attribute__((target("avx512bf16")))
+
+/* sums += x . weights for `count` pairs of run r, from pair p on, of one scale. */
+PAIRS QUANT_INLINE void add_part(const product *t, int64_t r, int p, int count, bool mins, int row)
 {
-    __m512 t[ROWS][VECTORS];
+    const uint32_t *x = t->x + (r * ROWS + row) * RUN_PAIRS + p, *b = t->b->pairs[r * RUN_PAIRS + p];
+    const float *scale = t->b->scale[r][p > 0], *x_sums = t->x_sums + r * ROWS + row;
+    float *sums = t->sums + (int64_t)row * PANEL;
+    __m512 s[VECTOR_ROWS][VECTORS];
     UNROLL
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < VECTOR_ROWS; i++)
         UNROLL
     for (int v = 0; v < VECTORS; v++)
-        t[i][v] = _mm512_setzero_ps();
-    for (int p = 0; p < count; p++) {
+        s[i][v] = _mm512_setzero_ps();
+    for (int k = 0; k < count; k++) {
         __m512i w[VECTORS];
         UNROLL
         for (int v = 0; v < VECTORS; v++)
-            w[v] = _mm512_load_si512(b + p * PANEL + v * QUANT_LANES);
+            w[v] = _mm512_load_si512(b + k * PANEL + v * QUANT_LANES);
         UNROLL
-        for (int i = 0; i < ROWS; i++) {
-            __m512i a = _mm512_set1_epi32((int)x[i * RUN_PAIRS + p]);
+        for (int i = 0; i < VECTOR_ROWS; i++) {
+            __m512i a = _mm512_set1_epi32((int)x[i * RUN_PAIRS + k]);
             UNROLL
             for (int v = 0; v < VECTORS; v++)
-                t[i][v] = _mm512_dpbf16_ps(t[i][v], (__m512bh)a, (__m512bh)w[v]);
+                s[i][v] = _mm512_dpbf16_ps(s[i][v], (__m512bh)a, (__m512bh)w[v]);
         }
     }
     UNROLL
     for (int v = 0; v < VECTORS; v++) {
-        __m512 s = _mm512_load_ps(scale + v * QUANT_LANES), m = _mm512_setzero_ps();
-        if (format == WK_Q4_K)
-            m = _mm512_load_ps(min + v * QUANT_LANES);
+        __m512 by = _mm512_load_ps(scale + v * QUANT_LANES), min = _mm512_setzero_ps();
+        if (mins)
+            min = _mm512_load_ps(t->b->min[r] + v * QUANT_LANES);
         UNROLL
-        for (int i = 0; i < ROWS; i++) {
+        for (int i = 0; i < VECTOR_ROWS; i++) {
             float *y = sums + i * PANEL + v * QUANT_LANES;
-            __m512 sum = _mm512_fmadd_ps(t[i][v], s, _mm512_load_ps(y));
-            if (format == WK_Q4_K)
-                sum = _mm512_fnmadd_ps(_mm512_set1_ps(x_sum[i]), m, sum);
+            __m512 sum = _mm512_fmadd_ps(s[i][v], by, _mm512_load_ps(y));
+            if (mins)
+                sum = _mm512_fnmadd_ps(_mm512_set1_ps(x_sums[i]), min, sum);
             _mm512_store_ps(y, sum);
         }
     }
@@ -178,41 +235,91 @@ PAIRS_INLINE void add_part(int format, const uint32_t *x, const uint32_t *b, int
             : "memory"); /* or sums would be kept beside as well, for which no registers are left */
 }
 
-PAIRS_INLINE void add_tile(int format, const uint32_t *x, const float *x_sums, const panel *b, int64_t runs,
-                           float *sums)
+PAIRS QUANT_INLINE void add_parts(const product *t, int parts, bool mins)
 {
-    const int parts = format == WK_Q6_K ? 2 : 1, count = RUN_PAIRS / parts;
-    for (int64_t r = 0; r < runs; r++)
-        for (int h = 0; h < parts; h++)
-            add_part(format, x + r * ROWS * RUN_PAIRS + h * count, b->pairs[r * RUN_PAIRS + h * count], count,
-                     b->scale[r][h], b->min[r], x_sums + r * ROWS, sums);
+    const product at = *t;
+    const int count = RUN_PAIRS / parts;
+    for (int64_t r = 0; r < at.runs; r++)
+        for (int row = 0; row < at.rows; row += VECTOR_ROWS)
+            UNROLL
+    for (int p = 0; p < RUN_PAIRS; p += count)
+        add_part(&at, r, p, count, mins, row);
 }
 
-PAIRS_INLINE void run_panel(int format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                            int64_t columns, panel *b, float *sums)
+PAIRS static void add_runs(const product *t) { add_parts(t, 1, false); }
+PAIRS static void add_halves(const product *t) { add_parts(t, 2, false); }
+PAIRS static void add_mins(const product *t) { add_parts(t, 1, true); }
+
+static product_fn *vector_product(int64_t format)
 {
-    for (int64_t r = 0; r < x->runs; r += RUNS) {
-        int64_t runs = gemm_min(RUNS, x->runs - r);
-        unpack_panel(format, blocks, pitch, columns, r, runs, b);
-        for (int64_t t = 0; t * ROWS < x->rows; t++) {
-            int64_t at = (t * x->runs + r) * ROWS;
-            add_tile(format, (const uint32_t *)x->tiles + at * RUN_PAIRS, x->sums + at, b, runs,
-                     sums + t * ROWS * PANEL);
+    return format == WK_Q4_K ? add_mins : format == WK_Q6_K ? add_halves : add_runs;
+}
+#else
+static product_fn *vector_product(int64_t format) { return (void)format, NULL; }
+#endif
+
+/* The same by tile registers, one of sums at a time. */
+
+typedef float floats __attribute__((vector_size(AMX_ROW_BYTES)));
+enum { COLUMNS = AMX_ROW_BYTES / sizeof(float) };
+
+/* What one run gives; by turns in two sets of registers, that one can be filled while the other is stored. */
+ALWAYS_INLINE void multiply_run(bool second, const uint32_t *x, const uint32_t *b, floats *products)
+{
+    if (second) {
+        AMX_ZERO(4);
+        AMX_LOAD(5, x, AMX_ROW_BYTES);
+        AMX_LOAD(6, b, PANEL * sizeof *b);
+        AMX_MULADD(4, 5, 6);
+        AMX_STORE(4, products, sizeof *products);
+    } else {
+        AMX_ZERO(0);
+        AMX_LOAD(1, x, AMX_ROW_BYTES);
+        AMX_LOAD(2, b, PANEL * sizeof *b);
+        AMX_MULADD(0, 1, 2);
+        AMX_STORE(0, products, sizeof *products);
+    }
+}
+
+ALWAYS_INLINE void add_run(const product *t, int64_t r, int64_t j, bool second, bool mins, floats *sums)
+{
+    floats products[ROWS], by, min;
+    multiply_run(second, t->x + r * ROWS * RUN_PAIRS, &t->b->pairs[r * RUN_PAIRS][j], products);
+    memcpy(&by, &t->b->scale[r][0][j], sizeof by);
+    if (mins)
+        memcpy(&min, &t->b->min[r][j], sizeof min);
+    UNROLL
+    for (int i = 0; i < ROWS; i++) {
+        sums[i] += products[i] * by;
+        if (mins)
+            sums[i] -= t->x_sums[r * ROWS + i] * min;
+    }
+}
+
+ALWAYS_INLINE void add_tile(const product *t, bool mins)
+{
+    for (int64_t j = 0; j < PANEL; j += COLUMNS) {
+        floats sums[ROWS];
+        UNROLL
+        for (int i = 0; i < ROWS; i++)
+            memcpy(&sums[i], t->sums + i * PANEL + j, sizeof *sums);
+        int64_t r = 0;
+        for (; r + 2 <= t->runs; r += 2) {
+            add_run(t, r, j, false, mins, sums);
+            add_run(t, r + 1, j, true, mins, sums);
         }
+        if (r < t->runs)
+            add_run(t, r, j, false, mins, sums);
+        UNROLL
+        for (int i = 0; i < ROWS; i++)
+            memcpy(t->sums + i * PANEL + j, &sums[i], sizeof *sums);
     }
 }
 
-#define RUN_PANEL(name, format) \
-    __attribute__((target("avx512bf16"))) static void run_##name( \
-        const quant_pairs *x, const uint8_t *blocks, int64_t pitch, int64_t columns, panel *b, float *sums) \
-    { \
-        run_panel(format, x, blocks, pitch, columns, b, sums); \
-    }
+static void add_runs_amx(const product *t) { add_tile(t, false); }
+static void add_mins_amx(const product *t) { add_tile(t, true); }
 
-RUN_PANEL(q4_0, WK_Q4_0)
-RUN_PANEL(q8_0, WK_Q8_0)
-RUN_PANEL(q4_k, WK_Q4_K)
-RUN_PANEL(q6_k, WK_Q6_K)
+/* ---- A panel of columns ---- */
 
 size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows)
 {
@@ -222,19 +329,33 @@ size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows)
 float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
                               int64_t columns, void *room)
 {
+    static unpack_fn *const unpack[] = {
+        [WK_Q4_0] = unpack_q4_0, [WK_Q8_0] = unpack_q8_0, [WK_Q4_K] = unpack_q4_k, [WK_Q6_K] = unpack_q6_k};
+    const bool tiles = takes_tiles(format);
+    product_fn *add = !tiles ? vector_product(format) : format == WK_Q4_K ? add_mins_amx : add_runs_amx;
+    const int64_t bytes = wk_qformats[format].bytes, run_values = wk_qformats[format].block / QUANT_RUN;
     panel *b = room;
     float *sums = (float *)(b + 1);
     memset(sums, 0, WK_ISA(wk_quant_panel_bytes)(x->rows) - sizeof *b);
-    switch (format) {
-    case WK_Q4_0: run_q4_0(x, blocks, pitch, columns, b, sums); break;
-    case WK_Q8_0: run_q8_0(x, blocks, pitch, columns, b, sums); break;
-    case WK_Q4_K: run_q4_k(x, blocks, pitch, columns, b, sums); break;
-    default: run_q6_k(x, blocks, pitch, columns, b, sums);
+    if (tiles)
+        amx_begin();
+    for (int64_t r = 0; r < x->runs; r += RUNS) {
+        product t = {.b = b, .runs = gemm_min(RUNS, x->runs - r)};
+        unpack[format](blocks + r / run_values * bytes, pitch, columns, t.runs, b);
+        for (int64_t i = 0; i < x->rows; i += ROWS) {
+            t.x = (const uint32_t *)(const void *)x->tiles + (i * x->runs + r * ROWS) * RUN_PAIRS;
+            t.x_sums = x->sums + i * x->runs + r * ROWS;
+            t.rows = gemm_min(ROWS, x->rows - i);
+            t.sums = sums + i * PANEL;
+            add(&t);
+        }
     }
+    if (tiles)
+        amx_end();
     return sums;
 }
 #else
-bool WK_ISA(wk_quant_has_pairs)(void) { return false; }
+bool WK_ISA(wk_quant_has_pairs)(int64_t format) { return (void)format, false; }
 
 size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k) { return (size_t)(rows * k); }
 

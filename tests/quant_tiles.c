@@ -1,0 +1,124 @@
+/* quant_tiles.c: rows of bf16 times quantised weights by tile registers, which are in software here and, where the machine has
+ * some, in its processor, or by its instructions for pairs of bf16, against sums in f64: rows and columns around those of a
+ * tile and a panel, rows of weights that begin anywhere. */
+#include <math.h>
+#include <stdlib.h>
+#include "core/host.h"
+#include "quant.h"
+#include "test.h"
+
+enum { MOST_ROWS = 33, MOST_COLUMNS = WK_QUANT_PANEL, MOST_K = 2304, GAP = 7, WEIGHTS = 1 << 18 };
+
+/* The functions of a level. */
+typedef struct {
+    const char *where;
+    bool (*has)(int64_t format);
+    size_t (*x_bytes)(int64_t rows, int64_t k);
+    bool (*pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
+    size_t (*panel_bytes)(int64_t rows);
+    float *(*panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
+                    int64_t columns, void *room);
+    void (*unpack)(int64_t format, const uint8_t *blocks, int64_t n, double *dst);
+} level;
+
+#define LEVEL(name, where) \
+    { \
+        where, wk_quant_has_pairs_##name, wk_quant_pairs_bytes_##name, wk_quant_pairs_pack_##name, \
+            wk_quant_panel_bytes_##name, wk_quant_panel_##name, wk_quant_unpack_f64_##name \
+    }
+
+#if WK_LEVELS > 1
+bool wk_quant_has_pairs_avx512(int64_t format);
+size_t wk_quant_pairs_bytes_avx512(int64_t rows, int64_t k);
+bool wk_quant_pairs_pack_avx512(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
+size_t wk_quant_panel_bytes_avx512(int64_t rows);
+float *wk_quant_panel_avx512(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
+                             int64_t columns, void *room);
+void wk_quant_unpack_f64_avx512(int64_t format, const uint8_t *blocks, int64_t n, double *dst);
+#endif
+
+static const level levels[] = {
+    LEVEL(soft, "in software"),
+#if WK_LEVELS > 1
+    LEVEL(avx512, "in the processor"),
+#endif
+};
+
+static uint16_t x[MOST_ROWS * MOST_K];
+static uint8_t weights[WEIGHTS];
+static double row[MOST_K];
+static uint64_t state = 3;
+
+static int64_t pick(int64_t n)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((state >> 33) % (uint64_t)n);
+}
+
+/* Any bits for integers, and numbers around 0.01 for scales. */
+static void fill(int64_t format, int64_t rows, int64_t k, int64_t columns, int64_t pitch)
+{
+    const wk_qformat_info *q = &wk_qformats[format];
+    for (int64_t i = 0; i < rows * k; i++)
+        x[i] = wk_f32_to_bf16((float)(pick(20001) - 10000) / 5000);
+    for (int64_t i = 0; i < columns * pitch; i++)
+        weights[i] = (uint8_t)pick(256);
+    for (int64_t j = 0; j < columns; j++)
+        for (int64_t b = 0; b < k / q->block; b++)
+            for (int s = 0; s < 2 && q->scale_at[s] >= 0; s++) {
+                uint16_t scale = wk_f32_to_f16((float)(pick(200) - 100) / 5000 + 0.001f);
+                memcpy(weights + j * pitch + b * q->bytes + q->scale_at[s], &scale, sizeof scale);
+            }
+}
+
+/* How many of column j are wrong: in units of the sizes of all that is added up. */
+static int wrong_in(const level *l, int64_t format, int64_t rows, int64_t k, int64_t j, int64_t pitch,
+                    const float *got)
+{
+    int wrong = 0;
+    l->unpack(format, weights + j * pitch, k / wk_qformats[format].block, row);
+    for (int64_t i = 0; i < rows; i++) {
+        double sum = 0, size = 0;
+        for (int64_t p = 0; p < k; p++) {
+            double product = row[p] * (double)wk_bf16_to_f32(x[i * k + p]);
+            sum += product;
+            size += fabs(product);
+        }
+        wrong += !(fabs((double)got[i * WK_QUANT_PANEL + j] - sum) <= 4e-7 * size);
+    }
+    return wrong;
+}
+
+static void product(const level *l, int64_t format, int64_t rows, int64_t k, int64_t columns)
+{
+    const int64_t pitch = k / wk_qformats[format].block * wk_qformats[format].bytes + pick(GAP);
+    size_t room = (l->x_bytes(rows, k) + 63) / 64 * 64, panel = (l->panel_bytes(rows) + 63) / 64 * 64;
+    char *memory = aligned_alloc(64, room + panel);
+    quant_pairs packed;
+    fill(format, rows, k, columns, pitch);
+    if (!CHECK(memory && l->pack(x, rows, k, memory, &packed)))
+        return;
+    memset(memory + room, 0xFF, panel);
+    const float *got = l->panel(format, &packed, weights, pitch, columns, memory + room);
+    int wrong = 0;
+    for (int64_t j = 0; j < columns; j++)
+        wrong += wrong_in(l, format, rows, k, j, pitch, got);
+    test_check(wrong == 0, __FILE__, __LINE__, "format %d, %s: %lld rows of %lld times %lld: %d wrong",
+               (int)format, l->where, (long long)rows, (long long)k, (long long)columns, wrong);
+    free(memory);
+}
+
+int main(void)
+{
+    static const int64_t rows[] = {1, 8, 9, 16, 17, MOST_ROWS}, columns[] = {1, 17, 47, MOST_COLUMNS};
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        for (int64_t format = 0; format < WK_QFORMAT_COUNT; format++) {
+            if (!levels[i].has(format))
+                continue;
+            const int64_t block = wk_qformats[format].block, depths[] = {block, 3 * block, 9 * block};
+            for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+                for (size_t c = 0; c < sizeof columns / sizeof *columns; c++)
+                    product(&levels[i], format, rows[r], depths[(r + c) % 3], columns[c]);
+        }
+    return test_end();
+}
