@@ -195,7 +195,7 @@ typedef struct {
     const wk_kernel *kernel;
     wk_instance instance;
     void *module, *function;
-    int shared;   /* dynamic shared memory it was prepared for */
+    _Atomic int shared; /* dynamic shared memory it was prepared for */
     int clusters; /* that run at a time; 0: not asked for yet */
 } entry;
 
@@ -316,13 +316,13 @@ static wk_status prepare(wk_gpu *g, const wk_kernel *k, const wk_instance *i, in
     if (code)
         return wk_gpu_fail(g, code, k->name);
     WK_TRY(find_entry(g, k, i, e));
-    if (shared <= (*e)->shared)
+    if (shared <= atomic_load_explicit(&(*e)->shared, memory_order_acquire))
         return WK_OK;
-    code = g->driver->function_shared((*e)->function, shared);
-    if (code)
-        return wk_gpu_fail(g, code, k->name);
-    (*e)->shared = shared; /* set to the same value by two threads at once does no harm */
-    return WK_OK;
+    pthread_mutex_lock(&g->lock); /* or another thread might set less after this one */
+    if (shared > (*e)->shared && (code = g->driver->function_shared((*e)->function, shared)) == 0)
+        atomic_store_explicit(&(*e)->shared, shared, memory_order_release);
+    pthread_mutex_unlock(&g->lock);
+    return code ? wk_gpu_fail(g, code, k->name) : WK_OK;
 }
 
 /* A function that is prepared for the grid. */
