@@ -18,8 +18,9 @@ typedef struct {
     wk_status (*upload)(wk_device *, void *dst, const void *host, size_t bytes);
     wk_status (*download)(wk_device *, void *host, const void *src, size_t bytes);
     wk_status (*sync)(wk_device *);
-    /* Work on the calling thread's stream is about to use the memory; NULL on the CPU. */
+    /* Work on the calling thread's stream is about to use the memory, and is queued now; NULL on the CPU. */
     wk_status (*use)(struct wk_storage *);
+    wk_status (*used)(struct wk_storage *);
     /* NULL on the CPU, all three: what the GPU is ("gfx90a", "sm_90"), the version of the library behind an
      * implementation ("" where it is not known), whether the thread's calls are being captured, not run. */
     const char *(*arch)(const wk_device *);

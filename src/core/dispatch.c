@@ -394,21 +394,21 @@ static wk_status run_impl(wk_call *c)
     return status;
 }
 
-/* The order of work on several streams follows the order of the calls. */
-static wk_status order_streams(const wk_call *c)
+/* The order of work on several streams follows the order of the calls: said of all memory that the call uses. */
+static wk_status order_streams(const wk_call *c, wk_status (*say)(wk_storage *))
 {
-    if (!c->device->table->use)
+    if (!say)
         return WK_OK;
     for (int i = 0; i < wk_op_inputs(c->op); i++) {
         if (c->in[i])
-            WK_TRY(wk_storage_use(c->in[i]->storage));
+            WK_TRY(say(c->in[i]->storage));
     }
     for (int i = 0; i < wk_op_outputs(c->op); i++) {
         if (c->out[i])
-            WK_TRY(wk_storage_use(c->out[i]->storage));
+            WK_TRY(say(c->out[i]->storage));
     }
     for (int i = 0; i < c->n_tail; i++)
-        WK_TRY(wk_storage_use(c->tail[i]->storage));
+        WK_TRY(say(c->tail[i]->storage));
     return WK_OK;
 }
 
@@ -429,8 +429,9 @@ static wk_status run_with_outputs(wk_call *c)
         }
     }
     WK_TRY(make_outputs(c));
-    WK_TRY(order_streams(c));
+    WK_TRY(order_streams(c, c->device->table->use));
     WK_TRY(run_impl(c));
+    WK_TRY(order_streams(c, c->device->table->used));
     const char *ran = last_impl;
     for (int i = 0; c->op->tail_gives && i < c->n_tail; i++) {
         if (c->tail_out && c->tail_out[i])

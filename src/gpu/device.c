@@ -75,6 +75,7 @@ static const wk_device_table gpu_table = {
     .download = wk_gpu_download,
     .sync = sync,
     .use = wk_gpu_use,
+    .used = wk_gpu_used,
     .arch = arch_of,
     .library = library_of,
     .capturing = capturing,

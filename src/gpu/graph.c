@@ -6,11 +6,17 @@
 #include "core/memory.h"
 #include "runtime.h"
 
+/* Memory from outside that the ops use, and what used it before they were recorded: the first launch waits for that. */
+typedef struct {
+    wk_storage *storage;
+    wk_stream *before; /* NULL once that is done */
+} outside;
+
 struct wk_graph {
     wk_gpu *gpu;
     wk_stream *stream; /* recorded on; owns the memory between the ops */
     void *graph, *exec;
-    wk_storage **kept; /* memory from outside that the ops use */
+    outside *kept;
     int n, room;
 };
 
@@ -18,15 +24,14 @@ wk_status wk_graph_use(wk_graph *graph, wk_storage *s)
 {
     if (graph->n == graph->room) {
         int room = graph->room ? graph->room * 2 : 16;
-        wk_storage **kept = wk_realloc(graph->kept, (size_t)room * sizeof *kept);
+        outside *kept = wk_realloc(graph->kept, (size_t)room * sizeof *kept);
         if (!kept)
             return wk_fail(WK_ERR_MEMORY, "graph: out of memory");
         graph->kept = kept;
         graph->room = room;
     }
     atomic_fetch_add(&s->refs, 1);
-    graph->kept[graph->n++] = s;
-    atomic_store(&s->stream, graph->stream);
+    graph->kept[graph->n++] = (outside){s, atomic_exchange(&s->stream, graph->stream)};
     return WK_OK;
 }
 
@@ -97,14 +102,17 @@ wk_graph *wk_graph_end(wk_device *device)
     return NULL;
 }
 
-/* Inputs may have been written on another stream since the last replay. */
+/* Inputs may have been written on another stream, before the recording or since the last replay. */
 static wk_status order_inputs(wk_graph *graph, wk_stream *now)
 {
     for (int i = 0; i < graph->n; i++) {
-        wk_stream *last = atomic_load(&graph->kept[i]->stream);
+        outside *o = &graph->kept[i];
+        wk_stream *last = atomic_exchange(&o->storage->stream, graph->stream);
         if (last && last != now)
             WK_TRY(wk_stream_follow(now, last));
-        atomic_store(&graph->kept[i]->stream, graph->stream);
+        if (o->before && o->before != now)
+            WK_TRY(wk_stream_follow(now, o->before));
+        o->before = NULL;
     }
     return wk_stream_follow(now, graph->stream);
 }
@@ -138,7 +146,7 @@ void wk_graph_drop(wk_graph *graph)
     g->driver->graph_free(graph->graph, graph->exec);
     graph->stream->ran_on = NULL;
     for (int i = 0; i < graph->n; i++)
-        wk_storage_drop(graph->kept[i]);
+        wk_storage_drop(graph->kept[i].storage);
     wk_stream_drop(graph->stream);
     wk_free(graph->kept);
     wk_free(graph);

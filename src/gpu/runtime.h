@@ -40,8 +40,9 @@ struct wk_stream {
 wk_stream *wk_stream_make(wk_gpu *g, void *handle);
 /* Makes s wait for all that `earlier` has queued. */
 wk_status wk_stream_follow(wk_stream *s, wk_stream *earlier);
-/* The thread's stream is about to use the memory. */
+/* The thread's stream is about to use the memory; and that work is queued now. */
 wk_status wk_gpu_use(wk_storage *s);
+wk_status wk_gpu_used(wk_storage *s);
 /* graph.c: the same while a graph is captured: it keeps the memory. */
 wk_status wk_graph_use(wk_graph *graph, wk_storage *s);
 

@@ -113,10 +113,20 @@ wk_status wk_gpu_use(wk_storage *storage)
         return WK_OK;
     if (now->graph)
         return wk_graph_use(now->graph, storage);
-    if (last)
-        WK_TRY(wk_stream_follow(now, last));
-    atomic_store(&storage->stream, now);
-    return WK_OK;
+    last = atomic_exchange(&storage->stream, now);
+    return last && last != now ? wk_stream_follow(now, last) : WK_OK;
+}
+
+/* Another thread that began to use it meanwhile has waited for what was queued here before, and not for this: its stream, which
+ * is taken for the last one from now on, does so now. */
+wk_status wk_gpu_used(wk_storage *storage)
+{
+    wk_stream *now = wk_gpu_stream(wk_gpu_of(storage->device)), *last = atomic_load(&storage->stream);
+    if (last && last->ran_on)
+        last = last->ran_on;
+    if (!last || last == now || last->graph || last->idle)
+        return WK_OK;
+    return wk_stream_follow(last, now);
 }
 
 /* ---- the API ---- */
