@@ -140,6 +140,32 @@ static void graph(wk_device *d)
     CHECK_ERROR(wk_graph_end(d) == NULL, WK_ERR_ARGUMENT, "no graph");
 }
 
+/* A graph is first launched on another stream than the one that its input comes from. What is made and dropped again is memory that
+ * is there later: asking the system for some would wait for all streams. */
+static void graph_elsewhere(wk_device *d)
+{
+    wk_stream *first = wk_stream_new(d), *second = wk_stream_new(d);
+    wk_scope_begin();
+    wk_tensor *one = numbers(d, 1);
+    CHECK(wk_stream_push(first) == WK_OK);
+    wk_drop(wk_add(one, one));
+    wk_stream_pop(first);
+    CHECK(wk_graph_begin(d) == WK_OK);
+    wk_drop(wk_add(one, one));
+    CHECK(wk_stream_push(first) == WK_OK);
+    wk_tensor *x = wk_add(one, one);
+    wk_stream_pop(first);
+    wk_tensor *y = wk_add(x, one);
+    wk_graph *g = wk_graph_end(d);
+    CHECK(g && wk_stream_push(second) == WK_OK && wk_graph_launch(g) == WK_OK);
+    check_numbers(y, 3, 3);
+    wk_stream_pop(second);
+    wk_graph_drop(g);
+    wk_scope_end();
+    wk_stream_drop(first);
+    wk_stream_drop(second);
+}
+
 /* A bad index is found by the kernel and told at the next synchronisation, with the op's name; then all is well. */
 static void late_errors(wk_device *d)
 {
@@ -149,6 +175,49 @@ static void late_errors(wk_device *d)
     CHECK(wk_div(x, x) != NULL || wk_error_status() == WK_ERR_INDEX);
     CHECK_ERROR(wk_error_status() != WK_OK || wk_sync(d) != WK_OK, WK_ERR_INDEX, "div");
     CHECK(wk_sync(d) == WK_OK);
+    wk_scope_end();
+}
+
+/* Elements of f16 beside the same in f32: a hundredth of the largest apart at most. */
+static void check_close(const char *what, const wk_tensor *got, const wk_tensor *want, int64_t queries)
+{
+    int64_t n = want ? wk_count(want) : 0;
+    float *x = malloc((size_t)n * 4 + 4), *y = malloc((size_t)n * 4 + 4), worst = 0, most = 0;
+    bool have = wk_to_host(wk_cast(got, WK_F32), x) == WK_OK && wk_to_host(want, y) == WK_OK;
+    for (int64_t i = 0; have && i < n; i++) {
+        most = fmaxf(most, fabsf(y[i]));
+        worst = fmaxf(worst, isfinite(x[i]) ? fabsf(x[i] - y[i]) : INFINITY);
+    }
+    test_check(have && worst <= most / 100, __FILE__, __LINE__, "sdpa of %d queries, %s: off by %g of %g",
+               (int)queries, what, (double)worst, (double)most);
+    free(x);
+    free(y);
+}
+
+/* The first key is above four thousand others, whose weights are together a tenth of all, and each below the least normal number of f16. */
+static void small_weights(wk_device *d, int64_t s)
+{
+    enum { T = 4096, D = 64 };
+    int64_t q[] = {1, 1, s, D}, k[] = {1, 1, T, D};
+    wk_scope_begin();
+    wk_device *const devices[] = {d, wk_device_open("cpu")};
+    wk_tensor *y[2], *dq[2], *dk[2], *dv[2];
+    for (int i = 0; i < 2; i++) {
+        wk_tensor *in[4], *lse = NULL, *mask = wk_fill(devices[i], WK_F32, 1, (int64_t[]){T}, -10.5);
+        for (int m = 0; m < 4; m++) { /* q, k, v, dy */
+            in[m] =
+                wk_cast(wk_randn(devices[i], WK_F32, 4, m % 3 ? k : q, m == 2, 0.5, (uint64_t)m, 0), WK_F16);
+            in[m] = i ? wk_cast(in[m], WK_F32) : in[m];
+        }
+        CHECK(wk_fill_into(wk_narrow(mask, 0, 0, 1), 0) == WK_OK);
+        y[i] = wk_sdpa(in[0], in[1], in[2], mask, NULL, &lse);
+        CHECK(wk_sdpa_backward(in[0], in[1], in[2], y[i], lse, in[3], mask, NULL, &dq[i], &dk[i], &dv[i]) ==
+              WK_OK);
+    }
+    check_close("y", y[0], y[1], s);
+    check_close("dq", dq[0], dq[1], s);
+    check_close("dk", wk_narrow(dk[0], 2, 1, T - 1), wk_narrow(dk[1], 2, 1, T - 1), s);
+    check_close("dv", wk_narrow(dv[0], 2, 1, T - 1), wk_narrow(dv[1], 2, 1, T - 1), s);
     wk_scope_end();
 }
 
@@ -441,6 +510,9 @@ int main(void)
             sums_of_lines(d);
             long_rows(d);
             graph(d);
+            graph_elsewhere(d);
+            small_weights(d, 1);
+            small_weights(d, 48);
             memory(d);
         } else {
             CHECK_ERROR(wk_graph_begin(d) != WK_OK, WK_ERR_UNSUPPORTED, "expected a GPU");

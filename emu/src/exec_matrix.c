@@ -110,6 +110,9 @@ static Shape mfma_shape(const OpDef *d)
     return (Shape){d->aux & 63, d->aux >> 6 & 63, d->aux >> 12 & 31, d->aux >> 17 & 15, (int)(d->aux >> 21)};
 }
 
+/* x, or 0 where it is less than the least normal number and the unit has none of those */
+static float normal(float x, float least) { return emu_cfg.mfma_flushes && x > -least && x < least ? 0 : x; }
+
 /* element e of a lane's part of A (matrix 0) or B (matrix 1) */
 static double mfma_element(const Wave *w, unsigned reg, int lane, int e, int type, int matrix)
 {
@@ -117,8 +120,8 @@ static double mfma_element(const Wave *w, unsigned reg, int lane, int e, int typ
     switch (type) {
     case MFMA_F32: return u2f(w->v[reg][lane]);
     case MFMA_XF32: return u2f((w->v[reg + n][lane] + 0xfff + (w->v[reg + n][lane] >> 13 & 1)) & ~0x1fffu);
-    case MFMA_F16: return h2f(w->v[reg + n / 2][lane] >> 16 * (e & 1));
-    case MFMA_BF16: return u2f(w->v[reg + n / 2][lane] >> 16 * (e & 1) << 16);
+    case MFMA_F16: return normal(h2f(w->v[reg + n / 2][lane] >> 16 * (e & 1)), 0x1p-14f);
+    case MFMA_BF16: return normal(u2f(w->v[reg + n / 2][lane] >> 16 * (e & 1) << 16), 0x1p-126f);
     case MFMA_I8: return (int8_t)(w->v[reg + n / 4][lane] >> 8 * (e & 3));
     case MFMA_F64: return u2d(w->v[reg][lane] | (uint64_t)w->v[reg + 1][lane] << 32);
     default: {
@@ -200,7 +203,7 @@ static void mfma(Wave *w, const Inst *in)
                 float sum = u2f(c0);
                 for (int k = 0; k < kdim; k++)
                     sum = __builtin_fmaf((float)ap[k], (float)bp[k], sum);
-                r[at][l] = f2u(sum);
+                r[at][l] = f2u(type == MFMA_F16 || type == MFMA_BF16 ? normal(sum, 0x1p-126f) : sum);
             }
         }
 #undef AT

@@ -88,6 +88,7 @@ DEVICE f32 made_here(f32 x) { return WAVE == 32 ? hidden(x) : x; }
 template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
     static const int SLOTS = ROWS <= 8 ? 1 : OWN_SLOTS; /* of rows that there are */
     static const int BLOCKS = (D + MIX_COLS - 1) / MIX_COLS;
+    static const int RAISED = loses_small<T>::value ? 15 : 0; /* weights are 2^RAISED times what they would be: up to 1 */
     fragment<T> q[D / 16], keys[D / 16];
     pack<u32, 4> values[BLOCKS][MIX_KEYS];
     f32 out[BLOCKS * MIXES][MMA_VALUES];
@@ -143,7 +144,7 @@ template <class T, int D, int ROWS, int PLAIN, int PARTS> struct decode_wave {
         for (int k = 0; k < SLOTS; k++) {
             f32 now = own_reduce<op_max_number>(most[k]);
             fix[k] = now != top[k] ? m_exp2_fast((top[k] - now) * unit) : 1;
-            base[k] = now == -infinity<f32>() ? 0 : now * unit;
+            base[k] = now == -infinity<f32>() ? 0 : lowered<RAISED>(now * unit);
             top[k] = now;
             sum[k] *= fix[k];
         }
@@ -388,7 +389,7 @@ template <class T, int D, int ROWS, int WAVES, int PLAIN, int PARTS> DEVICE void
     for (int k = 0; k < wave.SLOTS; k++) {
         f32 sum = own_reduce<op_sum>(wave.sum[k]);
         if (other_at(0) == 0) {
-            room.top[w][own_row(k)] = wave.top[k] * wave.unit;
+            room.top[w][own_row(k)] = lowered<wave.RAISED>(wave.top[k] * wave.unit);
             room.sum[w][own_row(k)] = sum;
         }
     }

@@ -67,8 +67,13 @@ DEVICE void matrix_scores(const attn_args &a, const unit &u, u32 row0, int k0, c
     }
 }
 
+/* Weights are 2^RAISED times what they would be: they may grow to 2^8, and f16 ends at 2^16. */
+template <class T> struct raised {
+    static const int value = loses_small<T>::value ? 7 : 0;
+};
+
 /* The running softmax over one more tile: scores become weights. */
-template <int D, int N> DEVICE void matrix_soften(f32 (*s)[MMA_VALUES], f32 unit, running_rows<D> *r)
+template <int D, int N, int RAISED> DEVICE void matrix_soften(f32 (*s)[MMA_VALUES], f32 unit, running_rows<D> *r)
 {
     f32 base[OWN_SLOTS], most[OWN_SLOTS];
     UNROLL
@@ -85,7 +90,7 @@ template <int D, int N> DEVICE void matrix_soften(f32 (*s)[MMA_VALUES], f32 unit
         f32 now = own_reduce<op_max_number>(most[k]), was = r->top[k];
         now = (now - was) * unit > 8 ? now : was;
         r->fix[k] = now != was ? m_exp2_fast((was - now) * unit) : 1;
-        base[k] = now == -infinity<f32>() ? 0 : now * unit;
+        base[k] = now == -infinity<f32>() ? 0 : lowered<RAISED>(now * unit);
         r->top[k] = now;
         r->sum[k] *= r->fix[k];
     }
@@ -115,7 +120,7 @@ template <class T, int D> DEVICE void matrix_store(const attn_args &a, const uni
     UNROLL
     for (int k = 0; k < OWN_SLOTS; k++) {
         u32 row = row0 + own_row(k);
-        f32 sum = own_reduce<op_sum>(r->sum[k]), top = r->top[k] * unit * LN2, factor = sum == 0 ? 0 : 1 / sum;
+        f32 sum = own_reduce<op_sum>(r->sum[k]), top = lowered<raised<T>::value>(r->top[k] * unit) * LN2, factor = sum == 0 ? 0 : 1 / sum;
         if (row >= u.rows)
             continue;
         query q = query_of(a, u, row);
@@ -153,7 +158,7 @@ template <class T, int D, int N, int WAVES, int PLAIN, int PARTS> struct matrix_
     MEMBER void soften(const attn_args &a, const struct unit &u, u32 row0, int k0)
     {
         matrix_scores<T, D, N, PLAIN>(a, u, row0, k0, r, s);
-        matrix_soften<D, N>(s, unit, &r);
+        matrix_soften<D, N, raised<T>::value>(s, unit, &r);
     }
     MEMBER void take_weights()
     {

@@ -67,6 +67,7 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
     typedef matrix_shape<D, N, WAVES> M;
     typedef grad_room<T, D, N, WAVES, OF> room_t;
     static const bool of_q = OF == WK_GRAD_Q;
+    f32 grown1, grown2; /* see grow */
     owners<T, D, M::rows> own1, own2;
     incoming<source<T>, T, N, D, M::threads, room_t::turns && room_t::makes1> in1;
     incoming<source<T>, T, N, D, M::threads, room_t::turns && room_t::makes2> in2;
@@ -189,6 +190,42 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
             }
     }
 
+    /* Where small numbers would be lost they go to the products as large as the largest so far allows, `grown` times (0: there was
+     * none yet); what was summed up keeps step. Returns how many times. */
+    static MEMBER f32 grow(const f32 (*v)[MMA_VALUES], f32 &grown, f32 (*out)[MMA_VALUES])
+    {
+        f32 most = 0;
+        UNROLL
+        for (int n = 0; n < N / 16; n++)
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++)
+                most = max_number(most, m_fabs(v[n][i]) < infinity<f32>() ? m_fabs(v[n][i]) : 0);
+        most = wave_reduce<op_max_number>(most);
+        if (grown == 0 ? most > 0 : most * grown >= 32768) {
+            int up = lesser(14 - ((int)(bit_cast<u32>(most) >> 23) - 127), 100);
+            f32 now = bit_cast<f32>((u32)(127 + up) << 23), by = grown == 0 ? 1 : now / grown;
+            grown = now;
+            UNROLL
+            for (int c = 0; c < D / 16; c++)
+                UNROLL
+                for (int i = 0; i < MMA_VALUES; i++)
+                    out[c][i] *= by;
+        }
+        return grown == 0 ? 1 : grown;
+    }
+    MEMBER void take_grown(const f32 (*v)[MMA_VALUES], f32 &grown, f32 (*out)[MMA_VALUES], fragment<T> (*f)[PARTS])
+    {
+        f32 by = grow(v, grown, out);
+        UNROLL
+        for (int n = 0; n < N / 16; n++) {
+            f32 large[MMA_VALUES];
+            UNROLL
+            for (int i = 0; i < MMA_VALUES; i++)
+                large[i] = v[n][i] * by;
+            own_operand<T, PARTS>(large, f[n]);
+        }
+    }
+
     /* next: whether there is a tile after this one. The last products may still be under way at the end. */
     MEMBER void add_tile(const attn_args &a, const unit &u, int head, int at, int turn, int place, bool next, tile_gate &gate,
                          room_t &room)
@@ -205,9 +242,13 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
         if (next)
             gate.announce();
         if constexpr (room_t::makes2) {
-            UNROLL
-            for (int n = 0; n < N / 16; n++)
-                own_operand<T, PARTS>(s[n], weights2[n]);
+            if constexpr (loses_small<T>::value) {
+                take_grown(s, grown2, out2, weights2);
+            } else {
+                UNROLL
+                for (int n = 0; n < N / 16; n++)
+                    own_operand<T, PARTS>(s[n], weights2[n]);
+            }
             start_add<T, D, N, PARTS>(weights2, room_t::turns ? room.turned2() : room.two(place), a.dv, out2);
         }
         if constexpr (room_t::makes1) {
@@ -221,8 +262,11 @@ template <class T, int D, int N, int WAVES, int OF, int PLAIN, int PARTS> struct
                     f32 delta = of_q ? facts[of_q ? own_slot(i) : 0].delta : room.delta[turn][other];
                     p[n][i] = s[n][i] * (p[n][i] - delta) * (PLAIN ? 1 : slope[PLAIN ? 0 : n][i]);
                 }
-                own_operand<T, PARTS>(p[n], weights1[n]);
+                if constexpr (!loses_small<T>::value)
+                    own_operand<T, PARTS>(p[n], weights1[n]);
             }
+            if constexpr (loses_small<T>::value)
+                take_grown(p, grown1, out1, weights1);
             start_add<T, D, N, PARTS>(weights1, room_t::turns ? room.turned1() : room.one(place), a.d, out1);
         }
         if constexpr (room_t::makes1 && room_t::makes2)
@@ -272,10 +316,13 @@ DEVICE void grad_block(const attn_args &a, const unit &u)
         gate.close();
     }
     i64 q0 = ((i64)u.batch * a.hq + (i64)u.head * a.group) * u.s, k0 = ((i64)u.batch * a.hk + u.head) * u.t;
+    f32 lower1 = loses_small<T>::value && pass.grown1 != 0 ? 1 / pass.grown1 : 1;
+    f32 lower2 = loses_small<T>::value && pass.grown2 != 0 ? 1 / pass.grown2 : 1;
     if constexpr (room_t::makes1)
-        grad_store<T, D>(a.y, pass_t::of_q ? q0 : k0, pass.owner0, pass_t::of_q ? u.rows : u.t, a.d, (f32)a.scale, pass.out1);
+        grad_store<T, D>(a.y, pass_t::of_q ? q0 : k0, pass.owner0, pass_t::of_q ? u.rows : u.t, a.d,
+                         (f32)a.scale * lower1, pass.out1);
     if constexpr (room_t::makes2)
-        grad_store<T, D>(a.y2, k0, pass.owner0, u.t, a.dv, 1, pass.out2);
+        grad_store<T, D>(a.y2, k0, pass.owner0, u.t, a.dv, lower2, pass.out2);
 }
 
 /* Blocks: x over units and their blocks of owners. PLAIN: no mask and no cap. PARTS: of the weights, see own_operand. */

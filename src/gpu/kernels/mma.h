@@ -20,6 +20,25 @@ enum { MMA_WORDS = 4, MMA_VALUES = 8, MMA_SLOTS = 8, MMA_SPREAD = 16 };
 enum { MMA_WORDS = 8, MMA_VALUES = 8, MMA_SLOTS = 8, MMA_SPREAD = 16 };
 #endif
 
+/* The matrix units of gfx90a take f16 below the least normal number, 2^-14, for 0. What kernels make for them is therefore made
+ * as large as f16 has room for. */
+template <class T> struct loses_small {
+    static const bool value = false;
+};
+#ifdef __gfx90a__
+template <> struct loses_small<f16> {
+    static const bool value = true;
+};
+#endif
+/* x - N: x as it is where N is 0. */
+template <int N> DEVICE f32 lowered(f32 x)
+{
+    if constexpr (N == 0)
+        return x;
+    else
+        return x - N;
+}
+
 template <class T> struct fragment {
     static const int WORDS = sizeof(T) == 4 ? 4 : MMA_WORDS;
     u32 w[WORDS];
