@@ -30,7 +30,8 @@ WK_API int64_t wk_qrow_bytes(wk_qformat format, int64_t k);
 
 /* act(x [.., k] . weight^T + bias [n]) as [.., n]; bias may be NULL. x and bias are float. The weights count as exactly
  * what dequantize gives in f32 (f64 for f64), and sums are made in f32 (f64), as linear does; x is not rounded. Only
- * where x is f16 or bf16 and has more than eight rows may a GPU round the weights to that dtype first. */
+ * where x is f16 or bf16 and has more than eight rows may a GPU round the weights to that dtype first. A block whose scale is no
+ * finite number makes its row's results infinite or NaN, which of them is not promised. */
 WK_API wk_tensor *wk_qlinear(const wk_tensor *x, const wk_tensor *weight, const wk_tensor *bias,
                              wk_qformat format, wk_activation act);
 
