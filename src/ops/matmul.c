@@ -263,7 +263,7 @@ SAMPLES(linear_backward_errors, "x=T[4,5] weight=T[3,5] ! dy", "x=T[4,5] weight=
 SAMPLES(norm_linear_samples, "x=T[4,5] residual=T[4,5] norm=T[5] weight=T[3,5] bias=T[3]",
         "x=T[2,3,8] norm=T[8] weight=T[6,8]:-0.5..0.5 gated=1", "x=T[8] norm=T[8] weight=T[5,8]",
         "x=T[1,264] residual=T[1,264] norm=T[264] weight=T[38,264]:-0.05..0.05 bias=T[38] gated=1",
-        "x=T[1,1,4104] residual=T[1,1,4104] norm=T[4104] weight=T[10,4104]:-0.005..0.005 gated=1 eps=0.01",
+        "x=T[1,1,4104] residual=T[1,1,4104] norm=T[4104] weight=T[10,4104]:-0.016..0.016 gated=1 eps=0.01",
         "x=T[1,2056] norm=T[2056]:0..1 weight=T[9,2056]:0..1 bias=T[9]",
         "x=T[1,8192] residual=T[1,8192] norm=T[8192]:0..1 weight=T[3,8192]:0..1",
         "x=T[1,8]:special norm=T[8] weight=T[3,8]", "x=T[0,5] norm=T[5] weight=T[3,5]",
