@@ -22,7 +22,8 @@ enum {
     WORDS_BLOCK = 2048,
     LANES = sizeof(wk_lanes) / sizeof(float),
     STEP = TOGETHER * LANES,
-    FLOATS_TOGETHER = 2, /* lines: more push each other out of the first-level cache */
+    FLOATS_TOGETHER = 2, /* lines: more push each other out of the first-level cache, */
+    FLOATS_PAST = 8,     /* but what goes past it goes while the next exponentials are worked out */
     WORDS_TOGETHER = 8,
     EXPS_KEPT = 3 /* lines whose exponentials are kept at a time */
 };
@@ -115,7 +116,7 @@ static void softmax_floats(void *const *out, const void *const *in, int64_t line
 {
     const softmax_ctx *c = ctx;
     const float *x = in[0];
-    float top[FLOATS_TOGETHER];
+    float top[FLOATS_PAST];
     int64_t lines = n / c->size;
     (void)line;
     for (int64_t k = 0; k < lines; k++)
@@ -234,6 +235,8 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
         ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
     bool as_it_lies = WK_WORDS_STREAM && c->dtype != WK_F16, single = wk_lines_single(c->in[0], ctx.size);
     l.straight = ctx.stream = as_it_lies && together > 0 && wk_lines_past(c->out[0], ctx.size);
+    if (ctx.stream && together == FLOATS_TOGETHER)
+        l.together = FLOATS_PAST;
     l.scratch = together > 0 ? (single ? 1 : EXPS_KEPT) * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
     return WK_ISA(wk_lines_run)(&l);
 }
