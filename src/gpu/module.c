@@ -196,7 +196,7 @@ typedef struct {
     wk_instance instance;
     void *module, *function;
     _Atomic int shared; /* dynamic shared memory it was prepared for */
-    int clusters; /* that run at a time; 0: not asked for yet */
+    int clusters;       /* that run at a time; 0: not asked for yet */
 } entry;
 
 enum { SLOTS = 1 << 14 }; /* far more than there are instances */

@@ -123,11 +123,11 @@ DEVICE u32 shuffle_word(u32 v, u32 from)
 {
     return (u32)__builtin_amdgcn_ds_bpermute((int)(from * 4), (int)v);
 }
-/* A bit for every lane where p holds. */
+/* A bit for every lane where p holds. Older compilers have the first form for 64 lanes only. */
 #if WAVE == 64
 DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w64(p); }
 #else
-DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w32(p); } /* older compilers have the other for 64 lanes only */
+DEVICE u64 wave_ballot(bool p) { return __builtin_amdgcn_ballot_w32(p); }
 #endif
 /* What lanes of the wave wrote to shared memory is seen by its other lanes. */
 DEVICE void wave_sync()
