@@ -24,9 +24,8 @@ bool wk_host_has_f16(void);
 /* How many bytes ahead of its place a loop asks for memory: as much as a core takes in until a line has come. Known once the
  * device is. */
 typedef struct {
-    int64_t one; /* of a loop on one array, or on two that computes meanwhile */
-    int64_t
-        several; /* of a loop on several that does little: 0, what it reads anyway, where the processor does better by itself */
+    int64_t one;     /* of a loop on one array, or on two that computes meanwhile */
+    int64_t several; /* of a loop on several that does little: 0 where the processor does better by itself */
 } wk_ahead_bytes;
 extern wk_ahead_bytes wk_host_ahead;
 

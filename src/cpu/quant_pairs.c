@@ -333,7 +333,7 @@ float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_
         [WK_Q4_0] = unpack_q4_0, [WK_Q8_0] = unpack_q8_0, [WK_Q4_K] = unpack_q4_k, [WK_Q6_K] = unpack_q6_k};
     const bool tiles = takes_tiles(format);
     product_fn *add = !tiles ? vector_product(format) : format == WK_Q4_K ? add_mins_amx : add_runs_amx;
-    const int64_t bytes = wk_qformats[format].bytes, run_values = wk_qformats[format].block / QUANT_RUN;
+    const int64_t bytes = wk_qformats[format].bytes, per_block = wk_qformats[format].block / QUANT_RUN;
     panel *b = room;
     float *sums = (float *)(b + 1);
     memset(sums, 0, WK_ISA(wk_quant_panel_bytes)(x->rows) - sizeof *b);
@@ -341,7 +341,7 @@ float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_
         amx_begin();
     for (int64_t r = 0; r < x->runs; r += RUNS) {
         product t = {.b = b, .runs = gemm_min(RUNS, x->runs - r)};
-        unpack[format](blocks + r / run_values * bytes, pitch, columns, t.runs, b);
+        unpack[format](blocks + r / per_block * bytes, pitch, columns, t.runs, b);
         for (int64_t i = 0; i < x->rows; i += ROWS) {
             t.x = (const uint32_t *)(const void *)x->tiles + (i * x->runs + r * ROWS) * RUN_PAIRS;
             t.x_sums = x->sums + i * x->runs + r * ROWS;

@@ -321,8 +321,8 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
 {
     enum { FLUSH = 16 * ROWS, MOST = COLUMN_BYTES / sizeof(T) };
     const reduce_plan *p = &r->p;
-    _Alignas(64) T buf[ROWS][MOST / 2], part[MOST],
-        zeros[MOST]; /* rows that are brought to buf are half as wide */
+    /* Rows that are brought to buf are half as wide; see plan_columns. */
+    _Alignas(64) T buf[ROWS][MOST / 2], part[MOST], zeros[MOST];
     ACC acc[MOST];
     int64_t inner, begin = chunk * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
     const char *base = p->data + wk_walk_offset(&p->kept, out, &inner) * p->bytes;
@@ -335,11 +335,13 @@ static void FN(fold_columns)(const FN(reducer) * r, int64_t out, int64_t n, int6
         int n_rows = end - i < ROWS ? (int)(end - i) : ROWS;
         for (int k = 0; k < n_rows; k++)
             rows[k] = FN(column_row)(p, base, i + k, n, p->words, buf[k]);
-        for (int k = 0; k < n_rows && p->words; k++)
-            add_row_bf16((void *)part, rows[k], n, p->far);
-        for (int k = 0; k < n_rows && p->far && !p->words; k++)
-            FN(add_row)(part, rows[k], n, p->far);
-        if (!p->far && !p->words)
+        if (p->words)
+            for (int k = 0; k < n_rows; k++)
+                add_row_bf16((void *)part, rows[k], n, p->far);
+        else if (p->far)
+            for (int k = 0; k < n_rows; k++)
+                FN(add_row)(part, rows[k], n, p->far);
+        else
             r->fold->columns(part, rows, n_rows, r->center ? r->center + out : zeros, n);
         bool flush = r->fold->combine == '+' && ((i - begin) % FLUSH == FLUSH - ROWS || i + ROWS >= end);
         if (flush && p->words)

@@ -235,7 +235,7 @@ static wk_status run(wk_call *c, wk_line_fn fn, int n_in, int together)
         ctx.size *= l.set >> d & 1 ? c->in[0]->shape[d] : 1;
     bool as_it_lies = WK_WORDS_STREAM && c->dtype != WK_F16, single = wk_lines_single(c->in[0], ctx.size);
     l.straight = ctx.stream = as_it_lies && together > 0 && wk_lines_past(c->out[0], ctx.size);
-    if (ctx.stream && together == FLOATS_TOGETHER)
+    if (ctx.stream && c->dtype == WK_F32)
         l.together = FLOATS_PAST;
     l.scratch = together > 0 ? (single ? 1 : EXPS_KEPT) * (size_t)kept_floats(ctx.size) * sizeof(float) : 0;
     return WK_ISA(wk_lines_run)(&l);
