@@ -1,6 +1,6 @@
-/* quant_tiles.c: rows of bf16 times quantised weights by tile registers, which are in software here and, where the machine has
- * some, in its processor, or by its instructions for pairs of bf16, against sums in f64: rows and columns around those of a
- * tile and a panel, rows of weights that begin anywhere. */
+/* quant_tiles.c: many rows of bf16 and of f32 times quantised weights by tile registers, which are in software here and, where
+ * the machine has some, in its processor, or by its instructions for pairs of bf16 and for bytes, against sums in f64: rows
+ * and columns around those of a tile and a panel, rows of weights that begin anywhere. */
 #include <math.h>
 #include <stdlib.h>
 #include "core/host.h"
@@ -9,31 +9,23 @@
 
 enum { MOST_ROWS = 33, MOST_COLUMNS = WK_QUANT_PANEL, MOST_K = 2304, GAP = 7, WEIGHTS = 1 << 18 };
 
-/* The functions of a level. */
+/* Ways of a level. */
 typedef struct {
     const char *where;
-    bool (*has)(int64_t format);
-    size_t (*x_bytes)(int64_t rows, int64_t k);
-    bool (*pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
-    size_t (*panel_bytes)(int64_t rows);
-    float *(*panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                    int64_t columns, void *room);
+    const quant_many *way;
+    bool floats; /* what x is; otherwise bf16 */
     void (*unpack)(int64_t format, const uint8_t *blocks, int64_t n, double *dst);
 } level;
 
 #define LEVEL(name, where) \
+    {where, &wk_quant_pairs_##name, false, wk_quant_unpack_f64_##name}, \
+        {where, &wk_quant_pieces_##name, true, wk_quant_unpack_f64_##name}, \
     { \
-        where, wk_quant_has_pairs_##name, wk_quant_pairs_bytes_##name, wk_quant_pairs_pack_##name, \
-            wk_quant_panel_bytes_##name, wk_quant_panel_##name, wk_quant_unpack_f64_##name \
+        where, &wk_quant_digits_##name, true, wk_quant_unpack_f64_##name \
     }
 
 #if WK_LEVELS > 1
-bool wk_quant_has_pairs_avx512(int64_t format);
-size_t wk_quant_pairs_bytes_avx512(int64_t rows, int64_t k);
-bool wk_quant_pairs_pack_avx512(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
-size_t wk_quant_panel_bytes_avx512(int64_t rows);
-float *wk_quant_panel_avx512(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                             int64_t columns, void *room);
+extern const quant_many wk_quant_pairs_avx512, wk_quant_pieces_avx512, wk_quant_digits_avx512;
 void wk_quant_unpack_f64_avx512(int64_t format, const uint8_t *blocks, int64_t n, double *dst);
 #endif
 
@@ -45,6 +37,7 @@ static const level levels[] = {
 };
 
 static uint16_t x[MOST_ROWS * MOST_K];
+static float floats[MOST_ROWS * MOST_K];
 static uint8_t weights[WEIGHTS];
 static double row[MOST_K];
 static uint64_t state = 3;
@@ -55,12 +48,15 @@ static int64_t pick(int64_t n)
     return (int64_t)((state >> 33) % (uint64_t)n);
 }
 
+/* One in 64 is a hundred times as large as the others. */
+static float number(void) { return (float)(pick(20001) - 10000) / (pick(64) ? 5000 : 50); }
+
 /* Any bits for integers, and numbers around 0.01 for scales. */
 static void fill(int64_t format, int64_t rows, int64_t k, int64_t columns, int64_t pitch)
 {
     const wk_qformat_info *q = &wk_qformats[format];
     for (int64_t i = 0; i < rows * k; i++)
-        x[i] = wk_f32_to_bf16((float)(pick(20001) - 10000) / 5000);
+        x[i] = wk_f32_to_bf16(floats[i] = number());
     for (int64_t i = 0; i < columns * pitch; i++)
         weights[i] = (uint8_t)pick(256);
     for (int64_t j = 0; j < columns; j++)
@@ -69,6 +65,15 @@ static void fill(int64_t format, int64_t rows, int64_t k, int64_t columns, int64
                 uint16_t scale = wk_f32_to_f16((float)(pick(200) - 100) / 5000 + 0.001f);
                 memcpy(weights + j * pitch + b * q->bytes + q->scale_at[s], &scale, sizeof scale);
             }
+}
+
+/* The largest of a run: what its numbers are rounded by where they become integers. */
+static double largest(const float *run)
+{
+    double top = 0;
+    for (int i = 0; i < QUANT_RUN; i++)
+        top = fmax(top, fabs((double)run[i]));
+    return top;
 }
 
 /* How many of column j are wrong: in units of the sizes of all that is added up. */
@@ -80,9 +85,12 @@ static int wrong_in(const level *l, int64_t format, int64_t rows, int64_t k, int
     for (int64_t i = 0; i < rows; i++) {
         double sum = 0, size = 0;
         for (int64_t p = 0; p < k; p++) {
-            double product = row[p] * (double)wk_bf16_to_f32(x[i * k + p]);
+            float value = l->floats ? floats[i * k + p] : wk_bf16_to_f32(x[i * k + p]);
+            double product = row[p] * (double)value;
             sum += product;
             size += fabs(product);
+            if (l->floats)
+                size += fabs(row[p]) * largest(floats + i * k + p / QUANT_RUN * QUANT_RUN) / 4;
         }
         wrong += !(fabs((double)got[i * WK_QUANT_PANEL + j] - sum) <= 4e-7 * size);
     }
@@ -92,19 +100,21 @@ static int wrong_in(const level *l, int64_t format, int64_t rows, int64_t k, int
 static void product(const level *l, int64_t format, int64_t rows, int64_t k, int64_t columns)
 {
     const int64_t pitch = k / wk_qformats[format].block * wk_qformats[format].bytes + pick(GAP);
-    size_t room = (l->x_bytes(rows, k) + 63) / 64 * 64, panel = (l->panel_bytes(rows) + 63) / 64 * 64;
+    size_t room = (l->way->x_bytes(rows, k) + 63) / 64 * 64,
+           panel = (l->way->panel_bytes(rows) + 63) / 64 * 64;
     char *memory = aligned_alloc(64, room + panel);
-    quant_pairs packed;
+    quant_packed packed;
     fill(format, rows, k, columns, pitch);
-    if (!CHECK(memory && l->pack(x, rows, k, memory, &packed)))
+    if (!CHECK(memory && l->way->pack(l->floats ? (void *)floats : x, rows, k, memory, &packed)))
         return;
     memset(memory + room, 0xFF, panel);
-    const float *got = l->panel(format, &packed, weights, pitch, columns, memory + room);
+    const float *got = l->way->panel(format, &packed, weights, pitch, columns, memory + room);
     int wrong = 0;
     for (int64_t j = 0; j < columns; j++)
         wrong += wrong_in(l, format, rows, k, j, pitch, got);
-    test_check(wrong == 0, __FILE__, __LINE__, "format %d, %s: %lld rows of %lld times %lld: %d wrong",
-               (int)format, l->where, (long long)rows, (long long)k, (long long)columns, wrong);
+    test_check(wrong == 0, __FILE__, __LINE__, "format %d, %s, %s: %lld rows of %lld times %lld: %d wrong",
+               (int)format, l->floats ? "f32" : "bf16", l->where, (long long)rows, (long long)k,
+               (long long)columns, wrong);
     free(memory);
 }
 
@@ -113,7 +123,7 @@ int main(void)
     static const int64_t rows[] = {1, 8, 9, 16, 17, MOST_ROWS}, columns[] = {1, 17, 47, MOST_COLUMNS};
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         for (int64_t format = 0; format < WK_QFORMAT_COUNT; format++) {
-            if (!levels[i].has(format))
+            if (!levels[i].way->has(format))
                 continue;
             const int64_t block = wk_qformats[format].block, depths[] = {block, 3 * block, 9 * block};
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)

@@ -11,12 +11,12 @@
 enum {
     THIN_ROWS = 8,          /* of x in floats; more go to the matrix product */
     INT_ROWS = 24,          /* the same by integers, */
-    UNPAIRED_ROWS = 10,     /* and where there are pairs of bf16 */
+    FEW_ROWS = 10,          /* and where many have a product of their own */
     TASK_BYTES = 96 << 10,  /* of weights in a task */
     LONG_BYTES = 512 << 10, /* the same by integers for one row: streams from memory that are long */
     LEAST_TASKS = 8,        /* of those, and their number a multiple of it: as many for each thread */
     THIN_VALUES = 4096,     /* of x that dot products in floats go over at a time */
-    PAIR_ROWS = 512,        /* of x that are in pairs of bf16 at a time: weights are unpacked once for them */
+    MANY_ROWS = 512,        /* of x that are packed at a time: weights are unpacked once for them */
     PACK_BYTES =
         QUANT_BLOCK * GEMM_NV * WK_VEC_BYTES, /* of a panel's columns, as they come: QUANT_BLOCK of each */
 };
@@ -258,39 +258,38 @@ static wk_status run_product(thin *t, int64_t i, int64_t m, const wk_tensor *x, 
     return WK_ISA(wk_gemm)(&g) ? WK_OK : wk_fail(WK_ERR_MEMORY, "out of memory for packing the operands");
 }
 
-/* ---- The same in bf16, by instructions for pairs of it ---- */
+/* ---- The same by products of their own (quant_pairs.c, quant_digits.c) ---- */
 
 typedef struct {
     const thin *t;
+    const quant_many *way;
     int64_t i0; /* the first of x's rows */
-    quant_pairs x;
-} pairs;
+    quant_packed x;
+} many;
 
-static void pair_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
+static void many_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
-    const pairs *s = ctx;
+    const many *s = ctx;
     const rows *q = &s->t->q;
-    const float *sums =
-        WK_ISA(wk_quant_panel)(q->format, &s->x, q->data + begin * q->pitch, q->pitch, end - begin, scratch);
+    float *sums = s->way->panel(q->format, &s->x, q->data + begin * q->pitch, q->pitch, end - begin, scratch);
     for (int64_t i = 0; i < s->x.rows; i++)
-        finish_row(s->t, s->i0 + i, begin, end - begin, (float *)sums + i * WK_QUANT_PANEL);
+        finish_row(s->t, s->i0 + i, begin, end - begin, sums + i * WK_QUANT_PANEL);
 }
 
 /* A block of x's rows with a number for which it does not go is multiplied in the usual way. */
-static wk_status run_pairs(thin *t, const wk_tensor *in, const void *bias)
+static wk_status run_many(thin *t, const quant_many *way, const wk_tensor *x, const void *bias)
 {
-    int64_t block = least(PAIR_ROWS, t->m), bytes = (int64_t)WK_ISA(wk_quant_pairs_bytes)(block, t->k);
-    const wk_tensor *x = wk_tensor_packed(in), *floats = NULL;
+    int64_t block = least(MANY_ROWS, t->m), bytes = (int64_t)way->x_bytes(block, t->k);
     wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
-    if (!x || !room)
+    const wk_tensor *floats = NULL;
+    if (!room)
         return wk_error_status();
     for (int64_t i = 0; i < t->m; i += block) {
-        pairs s = {.t = t, .i0 = i};
+        many s = {.t = t, .way = way, .i0 = i};
         int64_t m = least(block, t->m - i);
-        const uint16_t *values = (const uint16_t *)wk_ptr(x) + i * t->k;
-        if (WK_ISA(wk_quant_pairs_pack)(values, m, t->k, wk_ptr(room), &s.x)) {
-            size_t scratch = WK_ISA(wk_quant_panel_bytes)(m);
-            WK_TRY(WK_ISA(wk_bands_run)(t->n, WK_QUANT_PANEL, scratch, pair_columns, &s));
+        const char *values = (const char *)wk_ptr(x) + i * t->k * (int64_t)wk_bytes(x->dtype);
+        if (way->pack(values, m, t->k, wk_ptr(room), &s.x)) {
+            WK_TRY(WK_ISA(wk_bands_run)(t->n, WK_QUANT_PANEL, way->panel_bytes(m), many_columns, &s));
             continue;
         }
         if (!floats && !(floats = WK_ISA(wk_compute_copy)(x)))
@@ -298,6 +297,19 @@ static wk_status run_pairs(thin *t, const wk_tensor *in, const void *bias)
         WK_TRY(run_product(t, i, m, floats, bias));
     }
     return WK_OK;
+}
+
+/* The way for so many rows; NULL: none. */
+static const quant_many *way_for(const thin *t, wk_dtype dtype)
+{
+    int64_t format = t->q.format;
+    if (t->m <= FEW_ROWS || dtype == WK_F64)
+        return NULL;
+    if (dtype == WK_BF16 && WK_ISA(wk_quant_pairs).has(format))
+        return &WK_ISA(wk_quant_pairs);
+    if (WK_ISA(wk_quant_pieces).has(format))
+        return &WK_ISA(wk_quant_pieces);
+    return WK_ISA(wk_quant_digits).has(format) ? &WK_ISA(wk_quant_digits) : NULL;
 }
 
 static wk_status run_qlinear(wk_call *c)
@@ -315,10 +327,12 @@ static wk_status run_qlinear(wk_call *c)
         return wk_error_status();
     const void *values = bias ? wk_ptr(bias) : NULL;
     t.bias = compute == WK_COMPUTE_F64 ? NULL : values;
-    if (t.m > UNPAIRED_ROWS && c->dtype == WK_BF16 && WK_ISA(wk_quant_has_pairs)(t.q.format))
-        return run_pairs(&t, c->in[0], values);
-    if (!(x = WK_ISA(wk_compute_copy)(c->in[0])))
+    const quant_many *way = way_for(&t, c->dtype);
+    x = way == &WK_ISA(wk_quant_pairs) ? wk_tensor_packed(c->in[0]) : WK_ISA(wk_compute_copy)(c->in[0]);
+    if (!x)
         return wk_error_status();
+    if (way)
+        return run_many(&t, way, x, values);
     t.x = wk_ptr(x);
     if (compute == WK_COMPUTE_F64)
         return run_product(&t, 0, t.m, x, values);

@@ -25,6 +25,8 @@ typedef struct {
     float scale[QUANT_BLOCK / 16], min[QUANT_BLOCK / 32];
 } quant_scales;
 
+QUANT_INLINE int64_t quant_runs_of(int64_t format) { return format == WK_Q4_0 || format == WK_Q8_0 ? 1 : 8; }
+
 QUANT_INLINE uint32_t quant_u32(const uint8_t *p)
 {
     uint32_t u;
@@ -213,26 +215,32 @@ bool WK_ISA(wk_quant_prepare)(int64_t format, const float *values, int64_t group
 void WK_ISA(wk_quant_dot_int)(int64_t format, const uint8_t *blocks, int64_t pitch, int64_t rows,
                               int64_t groups, const quant_x *x, float *y);
 
-/* ---- What quant_pairs.c has: many rows of x in bf16 ---- */
+/* ---- Many rows of x ---- */
 
 /* x in the order in which it is read. */
 typedef struct {
-    const uint16_t *tiles;
-    const float *sums; /* of each QUANT_RUN */
+    const void *tiles;
+    const float *sums; /* of each QUANT_RUN, where tiles do not have them */
     int64_t rows, runs;
-} quant_pairs;
+    int pieces; /* of bf16 that a number is */
+} quant_packed;
 
 enum { WK_QUANT_PANEL = 48 }; /* rows of weights that are worked out at a time */
 
-/* Whether this processor has instructions for it; what follows is for then. */
-bool WK_ISA(wk_quant_has_pairs)(int64_t format);
-size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k);
-/* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities and
- * from 2^64 on. */
-bool WK_ISA(wk_quant_pairs_pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x);
-size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows);
-/* x times `columns` rows of weights, `pitch` bytes apart, in `room`, of so many bytes: returns rows of WK_QUANT_PANEL. */
-float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                              int64_t columns, void *room);
+/* A way to multiply them with weights. */
+typedef struct {
+    bool (*has)(int64_t format); /* whether this processor has instructions for it; the others are for then */
+    size_t (*x_bytes)(int64_t rows, int64_t k);
+    /* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities, too
+     * large or, as integers, too small ones. */
+    bool (*pack)(const void *values, int64_t rows, int64_t k, void *room, quant_packed *x);
+    size_t (*panel_bytes)(int64_t rows);
+    /* x times `columns` rows of weights, `pitch` bytes apart, in `room`, of so many bytes: returns rows of WK_QUANT_PANEL. */
+    float *(*panel)(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
+                    int64_t columns, void *room);
+} quant_many;
+
+extern const quant_many WK_ISA(wk_quant_pairs);                           /* x in bf16 */
+extern const quant_many WK_ISA(wk_quant_pieces), WK_ISA(wk_quant_digits); /* x in f32 */
 
 #endif

@@ -2,15 +2,13 @@
  * through registers into the sums. */
 #include "quant.h"
 
-QUANT_INLINE int64_t runs_of(int format) { return format == WK_Q4_0 || format == WK_Q8_0 ? 1 : 8; }
-
 QUANT_INLINE void unpack(int format, const uint8_t *block, int64_t n, float *dst)
 {
     const int bytes = wk_qformats[format].bytes;
     for (int64_t b = 0; b < n; b++, block += bytes) {
         quant_scales s;
         quant_read_scales(format, block, &s);
-        for (int r = 0; r < runs_of(format); r++, dst += QUANT_RUN) {
+        for (int r = 0; r < quant_runs_of(format); r++, dst += QUANT_RUN) {
             qvec w[QUANT_VECS];
             quant_weights(format, block, &s, r, w);
             memcpy(dst, w, sizeof w);
@@ -34,7 +32,7 @@ void WK_ISA(wk_quant_unpack_f64)(int64_t format, const uint8_t *blocks, int64_t 
     for (int64_t b = 0; b < n; b++, blocks += bytes) {
         quant_scales s;
         quant_read_scales((int)format, blocks, &s);
-        for (int r = 0; r < runs_of((int)format); r++, dst += QUANT_RUN) {
+        for (int r = 0; r < quant_runs_of((int)format); r++, dst += QUANT_RUN) {
             int8_t q[QUANT_RUN];
             quant_run run = quant_read_run((int)format, blocks, r);
             memcpy(q, &run, sizeof q);
@@ -68,7 +66,7 @@ QUANT_INLINE void dot(int format, int m, const uint8_t *block, int64_t n, const 
     for (int64_t b = 0; b < n; b++, block += bytes) {
         quant_scales s;
         quant_read_scales(format, block, &s);
-        for (int r = 0; r < runs_of(format); r++, x += QUANT_RUN) {
+        for (int r = 0; r < quant_runs_of(format); r++, x += QUANT_RUN) {
             qvec w[QUANT_VECS];
             quant_weights(format, block, &s, r, w);
             for (int v = 0; v < QUANT_VECS; v++)

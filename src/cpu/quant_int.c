@@ -1,17 +1,11 @@
 /* quant_int.c: the dot product of one row of x with quantised weights by integer instructions, where the processor has
  * them (AVX-512 VNNI): as exact as one in f32, at twice the speed.
  *
- * Every 32 values of x become integers of 24 bits and a scale; an integer is three signed digits to the base 256, which
- * the processor multiplies with weights a byte at a time. The sums of 4 to 8 products are exact, and become floats. */
-#include "quant.h"
+ * The sums of 4 to 8 products of x's integers (quant_digits.h) with weights are exact, and become floats. */
+#include "quant_digits.h"
 
 #ifdef __AVX512F__
-#define VNNI __attribute__((target("avx512vnni")))
-#define VNNI_INLINE QUANT_INLINE VNNI
-
 enum {
-    LARGEST = 127 * 65536, /* three digits have it with room for rounding */
-    DIGITS = 3,
     GROUP = 128,
     AHEAD = 2048, /* bytes of a row that are asked for before they are needed */
 };
@@ -71,34 +65,15 @@ VNNI_INLINE __m512i products_of(__m512i first, __m512i last, const quant_x *x, i
     return s;
 }
 
-/* 32 values as integers; false when they have no scale, or sums of them, of which minima are taken off, might overflow. */
-VNNI_INLINE bool to_integers(const float *x, __m512i v[2], float *scale, float *sum)
-{
-    const __m512 huge = _mm512_set1_ps(0x1p64f);
-    __m512 a = _mm512_loadu_ps(x), b = _mm512_loadu_ps(x + 16), p = _mm512_abs_ps(a), q = _mm512_abs_ps(b);
-    bool below = _mm512_cmp_ps_mask(p, huge, _CMP_LT_OQ) == 0xFFFF &&
-                 _mm512_cmp_ps_mask(q, huge, _CMP_LT_OQ) == 0xFFFF;
-    float top = _mm512_reduce_max_ps(_mm512_max_ps(p, q));
-    if (!below || (top > 0 && top < 0x1p-100f))
-        return false;
-    *scale = top / LARGEST;
-    *sum = _mm512_reduce_add_ps(_mm512_add_ps(a, b));
-    __m512 by = _mm512_set1_ps(top > 0 ? LARGEST / top : 0);
-    v[0] = _mm512_cvtps_epi32(_mm512_mul_ps(a, by));
-    v[1] = _mm512_cvtps_epi32(_mm512_mul_ps(b, by));
-    return true;
-}
-
 /* Sixteen integers, which go to two places of a pair of groups. */
 VNNI_INLINE void put_digits(__m512i v, int first, int second, int8_t *digits)
 {
     int8_t *a = digits + first / 8 * DIGITS * 64 + first % 8 * 8;
     int8_t *b = digits + second / 8 * DIGITS * 64 + second % 8 * 8;
     for (int d = 0; d < DIGITS; d++) {
-        __m128i bytes = _mm512_cvtepi32_epi8(v);
+        __m128i bytes = take_digit(&v);
         _mm_storel_epi64((__m128i *)(a + 64 * d), bytes);
         _mm_storel_epi64((__m128i *)(b + 64 * d), _mm_unpackhi_epi64(bytes, bytes));
-        v = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8); /* what the digit leaves */
     }
 }
 

@@ -1,5 +1,6 @@
 /* quant_pairs.c: many rows of x in bf16 times quantised weights, where the processor multiplies pairs of bf16 (AVX-512
- * BF16), twice as many numbers at a time as in f32, or tiles of them (AMX).
+ * BF16), twice as many numbers at a time as in f32, or tiles of them (AMX): with these rows in f32 too, a number of which
+ * is three pieces of bf16 (gemm_cut.c).
  *
  * A weight is a scale times an integer of at most 8 bits, which is exact in bf16, and so are products of those with x in
  * f32: as much is added up as belongs to one scale, and then multiplied by it. What is subtracted from weights (Q4_K)
@@ -21,6 +22,7 @@ enum {
     RUNS = 8, /* that are unpacked at a time */
     DEPTH = RUNS * QUANT_RUN,
     RUN_PAIRS = QUANT_RUN / 2,
+    PIECES = 3, /* of an f32 */
     WORDS = sizeof(wk_words) / sizeof(float),
     HUGE_BITS = 0x5F80, /* 2^64: sums before they are scaled must not overflow where those after would not */
 };
@@ -35,44 +37,52 @@ static bool takes_tiles(int64_t format)
 #endif
 }
 
-bool WK_ISA(wk_quant_has_pairs)(int64_t format)
+static bool has_pairs(int64_t format)
 {
     return takes_tiles(format) || (gemm_has_bf16_pairs() && !wk_host_has_amx());
 }
 
 /* ---- x: tiles of ROWS rows, of which the runs lie one after the other, each row by row ---- */
 
-size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k)
+static size_t bytes_of(int64_t rows, int64_t k, int pieces)
 {
-    int64_t tiles = gemm_blocks(rows, ROWS), runs = k / QUANT_RUN;
-    return (size_t)(tiles * ROWS * runs) * (QUANT_RUN * sizeof(uint16_t) + sizeof(float));
+    size_t tiles = (size_t)gemm_blocks(rows, ROWS), runs = (size_t)(k / QUANT_RUN);
+    return tiles * ROWS * runs * (QUANT_RUN * (size_t)pieces * sizeof(uint16_t) + sizeof(float));
 }
 
 typedef struct {
-    const uint16_t *x;
+    const void *x;
     int64_t rows, runs;
     uint16_t *tiles;
     float *sums; /* of the runs of a row, as tiles have them */
     atomic_bool odd;
 } packing;
 
+static float sum_of(const float *x)
+{
+    enum { HALF = QUANT_RUN / 2 };
+    float total[HALF];
+    for (int i = 0; i < HALF; i++)
+        total[i] = x[i] + x[HALF + i];
+    for (int n = HALF / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            total[i] += total[n + i];
+    return total[0];
+}
+
 /* One run of a row; the largest of its numbers, without sign, as bits. */
 static unsigned pack_run(const uint16_t *x, uint16_t *dst, float *sum)
 {
-    enum { HALF = QUANT_RUN / 2 };
     uint16_t largest = 0;
-    float total[HALF];
+    float values[QUANT_RUN];
     memcpy(dst, x, QUANT_RUN * sizeof *x);
     for (int i = 0; i < QUANT_RUN; i++) {
         uint16_t magnitude = x[i] & 0x7FFF;
         largest = magnitude > largest ? magnitude : largest;
     }
-    for (int i = 0; i < HALF; i++)
-        total[i] = wk_bf16_to_f32(x[i]) + wk_bf16_to_f32(x[HALF + i]);
-    for (int n = HALF / 2; n > 0; n /= 2)
-        for (int i = 0; i < n; i++)
-            total[i] += total[n + i];
-    *sum = total[0];
+    for (int i = 0; i < QUANT_RUN; i++)
+        values[i] = wk_bf16_to_f32(x[i]);
+    *sum = sum_of(values);
     return largest;
 }
 
@@ -85,7 +95,7 @@ static void pack_tile(void *ctx, int64_t tile)
     int64_t have = gemm_min(ROWS, s->rows - tile * ROWS);
     for (int64_t r = 0; r < s->runs; r++, dst += ROWS * QUANT_RUN, sums += ROWS) {
         for (int64_t i = 0; i < have; i++) {
-            const uint16_t *x = s->x + ((tile * ROWS + i) * s->runs + r) * QUANT_RUN;
+            const uint16_t *x = (const uint16_t *)s->x + ((tile * ROWS + i) * s->runs + r) * QUANT_RUN;
             unsigned bits = pack_run(x, dst + i * QUANT_RUN, sums + i);
             largest = bits > largest ? bits : largest;
         }
@@ -96,14 +106,34 @@ static void pack_tile(void *ctx, int64_t tile)
         atomic_store(&s->odd, true);
 }
 
-bool WK_ISA(wk_quant_pairs_pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x)
+/* The same of f32, each run piece by piece. */
+static void cut_tile(void *ctx, int64_t tile)
+{
+    packing *s = ctx;
+    uint16_t *dst = s->tiles + tile * s->runs * PIECES * ROWS * QUANT_RUN;
+    float *sums = s->sums + tile * s->runs * ROWS, run[ROWS][QUANT_RUN] = {0};
+    const float *x = (const float *)s->x + tile * ROWS * s->runs * QUANT_RUN;
+    int64_t have = gemm_min(ROWS, s->rows - tile * ROWS);
+    bool odd = false;
+    for (int64_t r = 0; r < s->runs; r++, dst += PIECES * ROWS * QUANT_RUN, sums += ROWS) {
+        for (int64_t i = 0; i < have; i++)
+            memcpy(run[i], x + (i * s->runs + r) * QUANT_RUN, sizeof *run);
+        odd |= WK_ISA(gemm_cut_a_three)(dst, *run, ROWS);
+        for (int i = 0; i < ROWS; i++)
+            sums[i] = sum_of(run[i]);
+    }
+    if (odd)
+        atomic_store(&s->odd, true);
+}
+
+static bool pack_as(const void *values, int64_t rows, int64_t k, int pieces, void *room, quant_packed *x)
 {
     int64_t tiles = gemm_blocks(rows, ROWS);
-    *x = (quant_pairs){.tiles = room, .rows = rows, .runs = k / QUANT_RUN};
+    *x = (quant_packed){.tiles = room, .rows = rows, .runs = k / QUANT_RUN, .pieces = pieces};
     packing s = {.x = values, .rows = rows, .runs = x->runs, .tiles = room};
-    s.sums = (float *)(void *)(s.tiles + tiles * ROWS * k);
+    s.sums = (float *)(void *)(s.tiles + tiles * ROWS * k * pieces);
     x->sums = s.sums;
-    wk_parallel_for(tiles, pack_tile, &s);
+    wk_parallel_for(tiles, pieces == 1 ? pack_tile : cut_tile, &s);
     return !s.odd;
 }
 
@@ -120,7 +150,7 @@ QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
 {
     quant_scales s;
     quant_read_scales(format, block, &s);
-    for (int r = 0; r < wk_qformats[format].block / QUANT_RUN; r++) {
+    for (int r = 0; r < quant_runs_of(format); r++) {
         qvec v[QUANT_VECS];
         quant_run q = quant_read_run(format, block, r);
         quant_floats(q, 0, v);
@@ -142,7 +172,7 @@ QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
 QUANT_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch, int64_t columns,
                                int64_t runs, panel *b)
 {
-    const int64_t per_block = wk_qformats[format].block / QUANT_RUN, bytes = wk_qformats[format].bytes;
+    const int64_t per_block = quant_runs_of(format), bytes = wk_qformats[format].bytes;
     for (int64_t j = 0; j < columns; j++) {
         const uint8_t *block = blocks + j * pitch;
         /* A row's next ones: it is read in pieces, which the processor does not foresee. */
@@ -263,29 +293,35 @@ static product_fn *vector_product(int64_t format) { return (void)format, NULL; }
 typedef float floats __attribute__((vector_size(AMX_ROW_BYTES)));
 enum { COLUMNS = AMX_ROW_BYTES / sizeof(float) };
 
-/* What one run gives; by turns in two sets of registers, that one can be filled while the other is stored. */
-ALWAYS_INLINE void multiply_run(bool second, const uint32_t *x, const uint32_t *b, floats *products)
-{
-    if (second) {
-        AMX_ZERO(4);
-        AMX_LOAD(5, x, AMX_ROW_BYTES);
-        AMX_LOAD(6, b, PANEL * sizeof *b);
-        AMX_MULADD(4, 5, 6);
-        AMX_STORE(4, products, sizeof *products);
-    } else {
-        AMX_ZERO(0);
-        AMX_LOAD(1, x, AMX_ROW_BYTES);
-        AMX_LOAD(2, b, PANEL * sizeof *b);
-        AMX_MULADD(0, 1, 2);
-        AMX_STORE(0, products, sizeof *products);
-    }
-}
+/* What one run gives, the smallest pieces first; by turns in two sets of registers, that one can be filled while the
+ * other is stored. */
+#define MULTIPLY_RUN(pieces, x, b, products, SUM, A, OTHER_A, B) \
+    do { \
+        AMX_ZERO(SUM); \
+        AMX_LOAD(B, b, PANEL * sizeof *b); \
+        if (pieces == PIECES) { \
+            AMX_LOAD(A, x + 2 * ROWS * RUN_PAIRS, AMX_ROW_BYTES); \
+            AMX_MULADD(SUM, A, B); \
+            AMX_LOAD(OTHER_A, x + ROWS * RUN_PAIRS, AMX_ROW_BYTES); \
+            AMX_MULADD(SUM, OTHER_A, B); \
+        } \
+        AMX_LOAD(A, x, AMX_ROW_BYTES); \
+        AMX_MULADD(SUM, A, B); \
+        AMX_STORE(SUM, products, sizeof *products); \
+    } while (0)
 
-ALWAYS_INLINE void add_run(const product *t, int64_t r, int64_t j, bool second, bool mins, floats *sums)
+ALWAYS_INLINE void add_run(const product *t, int64_t r, int64_t j, bool second, int pieces, bool mins,
+                           floats *sums)
 {
     floats products[ROWS], by, min;
-    multiply_run(second, t->x + r * ROWS * RUN_PAIRS, &t->b->pairs[r * RUN_PAIRS][j], products);
+    const uint32_t *x = t->x + r * pieces * ROWS * RUN_PAIRS, *b = &t->b->pairs[r * RUN_PAIRS][j];
+    if (second)
+        MULTIPLY_RUN(pieces, x, b, products, 4, 5, 7, 6);
+    else
+        MULTIPLY_RUN(pieces, x, b, products, 0, 1, 3, 2);
     memcpy(&by, &t->b->scale[r][0][j], sizeof by);
+    if (pieces == PIECES)
+        by *= 1 / GEMM_CUT_SCALE;
     if (mins)
         memcpy(&min, &t->b->min[r][j], sizeof min);
     UNROLL
@@ -296,7 +332,7 @@ ALWAYS_INLINE void add_run(const product *t, int64_t r, int64_t j, bool second, 
     }
 }
 
-ALWAYS_INLINE void add_tile(const product *t, bool mins)
+ALWAYS_INLINE void add_tile(const product *t, int pieces, bool mins)
 {
     for (int64_t j = 0; j < PANEL; j += COLUMNS) {
         floats sums[ROWS];
@@ -305,45 +341,54 @@ ALWAYS_INLINE void add_tile(const product *t, bool mins)
             memcpy(&sums[i], t->sums + i * PANEL + j, sizeof *sums);
         int64_t r = 0;
         for (; r + 2 <= t->runs; r += 2) {
-            add_run(t, r, j, false, mins, sums);
-            add_run(t, r + 1, j, true, mins, sums);
+            add_run(t, r, j, false, pieces, mins, sums);
+            add_run(t, r + 1, j, true, pieces, mins, sums);
         }
         if (r < t->runs)
-            add_run(t, r, j, false, mins, sums);
+            add_run(t, r, j, false, pieces, mins, sums);
         UNROLL
         for (int i = 0; i < ROWS; i++)
             memcpy(t->sums + i * PANEL + j, &sums[i], sizeof *sums);
     }
 }
 
-static void add_runs_amx(const product *t) { add_tile(t, false); }
-static void add_mins_amx(const product *t) { add_tile(t, true); }
+static void tiles_of_one(const product *t) { add_tile(t, 1, false); }
+static void tiles_of_one_mins(const product *t) { add_tile(t, 1, true); }
+static void tiles_of_three(const product *t) { add_tile(t, PIECES, false); }
+static void tiles_of_three_mins(const product *t) { add_tile(t, PIECES, true); }
+
+static product_fn *tile_product(int64_t format, int pieces)
+{
+    if (pieces == 1)
+        return format == WK_Q4_K ? tiles_of_one_mins : tiles_of_one;
+    return format == WK_Q4_K ? tiles_of_three_mins : tiles_of_three;
+}
 
 /* ---- A panel of columns ---- */
 
-size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows)
+static size_t panel_bytes(int64_t rows)
 {
     return sizeof(panel) + (size_t)gemm_round_up(rows, ROWS) * PANEL * sizeof(float);
 }
 
-float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                              int64_t columns, void *room)
+static float *panel_of(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
+                       int64_t columns, void *room)
 {
     static unpack_fn *const unpack[] = {
         [WK_Q4_0] = unpack_q4_0, [WK_Q8_0] = unpack_q8_0, [WK_Q4_K] = unpack_q4_k, [WK_Q6_K] = unpack_q6_k};
     const bool tiles = takes_tiles(format);
-    product_fn *add = !tiles ? vector_product(format) : format == WK_Q4_K ? add_mins_amx : add_runs_amx;
-    const int64_t bytes = wk_qformats[format].bytes, per_block = wk_qformats[format].block / QUANT_RUN;
+    product_fn *add = tiles ? tile_product(format, x->pieces) : vector_product(format);
+    const int64_t bytes = wk_qformats[format].bytes, per_block = quant_runs_of(format);
     panel *b = room;
     float *sums = (float *)(b + 1);
-    memset(sums, 0, WK_ISA(wk_quant_panel_bytes)(x->rows) - sizeof *b);
+    memset(sums, 0, panel_bytes(x->rows) - sizeof *b);
     if (tiles)
         amx_begin();
     for (int64_t r = 0; r < x->runs; r += RUNS) {
         product t = {.b = b, .runs = gemm_min(RUNS, x->runs - r)};
         unpack[format](blocks + r / per_block * bytes, pitch, columns, t.runs, b);
         for (int64_t i = 0; i < x->rows; i += ROWS) {
-            t.x = (const uint32_t *)(const void *)x->tiles + (i * x->runs + r * ROWS) * RUN_PAIRS;
+            t.x = (const uint32_t *)x->tiles + (i * x->runs + r * ROWS) * x->pieces * RUN_PAIRS;
             t.x_sums = x->sums + i * x->runs + r * ROWS;
             t.rows = gemm_min(ROWS, x->rows - i);
             t.sums = sums + i * PANEL;
@@ -354,23 +399,25 @@ float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_
         amx_end();
     return sums;
 }
+
+/* ---- The two ways ---- */
+
+static size_t pairs_bytes(int64_t rows, int64_t k) { return bytes_of(rows, k, 1); }
+static size_t pieces_bytes(int64_t rows, int64_t k) { return bytes_of(rows, k, PIECES); }
+
+static bool pack_pairs(const void *values, int64_t rows, int64_t k, void *room, quant_packed *x)
+{
+    return pack_as(values, rows, k, 1, room, x);
+}
+
+static bool pack_pieces(const void *values, int64_t rows, int64_t k, void *room, quant_packed *x)
+{
+    return pack_as(values, rows, k, PIECES, room, x);
+}
+
+const quant_many WK_ISA(wk_quant_pairs) = {has_pairs, pairs_bytes, pack_pairs, panel_bytes, panel_of};
+const quant_many WK_ISA(wk_quant_pieces) = {takes_tiles, pieces_bytes, pack_pieces, panel_bytes, panel_of};
 #else
-bool WK_ISA(wk_quant_has_pairs)(int64_t format) { return (void)format, false; }
-
-size_t WK_ISA(wk_quant_pairs_bytes)(int64_t rows, int64_t k) { return (size_t)(rows * k); }
-
-bool WK_ISA(wk_quant_pairs_pack)(const uint16_t *values, int64_t rows, int64_t k, void *room, quant_pairs *x)
-{
-    (void)values, (void)rows, (void)k, (void)room, (void)x;
-    return false;
-}
-
-size_t WK_ISA(wk_quant_panel_bytes)(int64_t rows) { return (size_t)rows; }
-
-float *WK_ISA(wk_quant_panel)(int64_t format, const quant_pairs *x, const uint8_t *blocks, int64_t pitch,
-                              int64_t columns, void *room)
-{
-    (void)format, (void)x, (void)blocks, (void)pitch, (void)columns;
-    return room;
-}
+static bool has_none(int64_t format) { return (void)format, false; }
+const quant_many WK_ISA(wk_quant_pairs) = {.has = has_none}, WK_ISA(wk_quant_pieces) = {.has = has_none};
 #endif
