@@ -271,15 +271,28 @@ static void many_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
 {
     const many *s = ctx;
     const rows *q = &s->t->q;
-    float *sums = s->way->panel(q->format, &s->x, q->data + begin * q->pitch, q->pitch, end - begin, scratch);
+    float *sums =
+        s->way->panels(q->format, &s->x, q->data + begin * q->pitch, q->pitch, end - begin, scratch);
     for (int64_t i = 0; i < s->x.rows; i++)
-        finish_row(s->t, s->i0 + i, begin, end - begin, sums + i * WK_QUANT_PANEL);
+        for (int64_t j = begin; j < end; j += WK_QUANT_PANEL)
+            finish_row(s->t, s->i0 + i, j, least(WK_QUANT_PANEL, end - j),
+                       sums + (j - begin) / WK_QUANT_PANEL * quant_panel_size(s->x.rows) +
+                           i * WK_QUANT_PANEL);
+}
+
+/* Columns of a task: as many panels as leave a few tasks for each thread. */
+static int64_t columns_per_task(int64_t n)
+{
+    enum { TASKS = 6 };
+    int64_t panels = n / (WK_QUANT_PANEL * TASKS * wk_pool_threads());
+    return WK_QUANT_PANEL * most(1, least(WK_QUANT_PANELS, panels));
 }
 
 /* A block of x's rows with a number for which it does not go is multiplied in the usual way. */
 static wk_status run_many(thin *t, const quant_many *way, const wk_tensor *x, const void *bias)
 {
     int64_t block = least(MANY_ROWS, t->m), bytes = (int64_t)way->x_bytes(block, t->k);
+    int64_t columns = columns_per_task(t->n);
     wk_tensor *room = wk_tensor_new(t->y->storage->device, WK_U8, 1, &bytes);
     const wk_tensor *floats = NULL;
     if (!room)
@@ -289,7 +302,7 @@ static wk_status run_many(thin *t, const quant_many *way, const wk_tensor *x, co
         int64_t m = least(block, t->m - i);
         const char *values = (const char *)wk_ptr(x) + i * t->k * (int64_t)wk_bytes(x->dtype);
         if (way->pack(values, m, t->k, wk_ptr(room), &s.x)) {
-            WK_TRY(WK_ISA(wk_bands_run)(t->n, WK_QUANT_PANEL, way->panel_bytes(m), many_columns, &s));
+            WK_TRY(WK_ISA(wk_bands_run)(t->n, columns, way->panel_bytes(m, columns), many_columns, &s));
             continue;
         }
         if (!floats && !(floats = WK_ISA(wk_compute_copy)(x)))

@@ -225,7 +225,18 @@ typedef struct {
     int pieces; /* of bf16 that a number is */
 } quant_packed;
 
-enum { WK_QUANT_PANEL = 48 }; /* rows of weights that are worked out at a time */
+enum {
+    WK_QUANT_PANEL = 48, /* rows of weights that are worked out at a time, */
+    WK_QUANT_PANELS =
+        4, /* and the most of these that go over x together: it may come from a cache that is far */
+    WK_QUANT_TILE = 16, /* to a multiple of which a panel has rows of x */
+};
+
+/* Numbers of a panel of so many rows of x. */
+static inline int64_t quant_panel_size(int64_t rows)
+{
+    return (rows + WK_QUANT_TILE - 1) / WK_QUANT_TILE * WK_QUANT_TILE * WK_QUANT_PANEL;
+}
 
 /* A way to multiply them with weights. */
 typedef struct {
@@ -234,10 +245,11 @@ typedef struct {
     /* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities, too
      * large or, as integers, too small ones. */
     bool (*pack)(const void *values, int64_t rows, int64_t k, void *room, quant_packed *x);
-    size_t (*panel_bytes)(int64_t rows);
-    /* x times `columns` rows of weights, `pitch` bytes apart, in `room`, of so many bytes: returns rows of WK_QUANT_PANEL. */
-    float *(*panel)(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
-                    int64_t columns, void *room);
+    size_t (*panel_bytes)(int64_t rows, int64_t columns);
+    /* x times `columns` rows of weights, `pitch` bytes apart, in `room`, of so many bytes: returns panels, which have rows of
+     * WK_QUANT_PANEL. */
+    float *(*panels)(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
+                     int64_t columns, void *room);
 } quant_many;
 
 extern const quant_many WK_ISA(wk_quant_pairs);                           /* x in bf16 */

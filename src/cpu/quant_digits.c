@@ -183,9 +183,9 @@ VNNI_INLINE void add_run(const tile_run *t, const panel *b, int64_t r, bool mins
             : "memory"); /* or sums would be kept beside as well, for which no registers are left */
 }
 
-static size_t panel_bytes(int64_t rows)
+static size_t panel_bytes(int64_t rows, int64_t columns)
 {
-    return sizeof(panel) + (size_t)gemm_round_up(rows, ROWS) * PANEL * sizeof(float);
+    return sizeof(panel) + (size_t)(gemm_blocks(columns, PANEL) * quant_panel_size(rows)) * sizeof(float);
 }
 
 VNNI_INLINE float *work_out(int format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
@@ -193,28 +193,31 @@ VNNI_INLINE float *work_out(int format, const quant_packed *x, const uint8_t *bl
 {
     const int64_t bytes = wk_qformats[format].bytes, per_block = quant_runs_of(format);
     panel *b = room;
-    float *sums = (float *)(b + 1);
-    memset(sums, 0, panel_bytes(x->rows) - sizeof *b);
-    for (int64_t first = 0; first < x->runs; first += RUNS) {
-        int64_t runs = gemm_min(RUNS, x->runs - first);
-        unpack_panel(format, blocks + first / per_block * bytes, pitch, columns, runs, b);
-        const tile_run *t = (const tile_run *)x->tiles + first;
-        for (int64_t i = 0; i < x->rows; i += ROWS, t += x->runs)
-            for (int64_t r = 0; r < runs; r++)
-                add_run(t + r, b, r, format == WK_Q4_K, sums + i * PANEL);
-    }
-    return sums;
+    float *all = (float *)(b + 1);
+    memset(all, 0, panel_bytes(x->rows, columns) - sizeof *b);
+    for (int64_t first = 0; first < x->runs; first += RUNS)
+        for (int64_t j = 0; j < columns; j += PANEL) {
+            int64_t runs = gemm_min(RUNS, x->runs - first);
+            unpack_panel(format, blocks + first / per_block * bytes + j * pitch, pitch,
+                         gemm_min(PANEL, columns - j), runs, b);
+            const tile_run *t = (const tile_run *)x->tiles + first;
+            float *sums = all + j / PANEL * quant_panel_size(x->rows);
+            for (int64_t i = 0; i < x->rows; i += ROWS, t += x->runs)
+                for (int64_t r = 0; r < runs; r++)
+                    add_run(t + r, b, r, format == WK_Q4_K, sums + i * PANEL);
+        }
+    return all;
 }
 
-VNNI static float *panel_of(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
-                            int64_t columns, void *room)
+VNNI static float *panels_of(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
+                             int64_t columns, void *room)
 {
     if (format == WK_Q4_K)
         return work_out(WK_Q4_K, x, blocks, pitch, columns, room);
     return work_out(WK_Q4_0, x, blocks, pitch, columns, room);
 }
 
-const quant_many WK_ISA(wk_quant_digits) = {has_digits, x_bytes, pack, panel_bytes, panel_of};
+const quant_many WK_ISA(wk_quant_digits) = {has_digits, x_bytes, pack, panel_bytes, panels_of};
 #else
 static bool has_none(int64_t format) { return (void)format, false; }
 const quant_many WK_ISA(wk_quant_digits) = {.has = has_none};

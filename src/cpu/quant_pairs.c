@@ -364,15 +364,29 @@ static product_fn *tile_product(int64_t format, int pieces)
     return format == WK_Q4_K ? tiles_of_three_mins : tiles_of_three;
 }
 
-/* ---- A panel of columns ---- */
+/* ---- Panels of columns ---- */
 
-static size_t panel_bytes(int64_t rows)
+static size_t panel_bytes(int64_t rows, int64_t columns)
 {
-    return sizeof(panel) + (size_t)gemm_round_up(rows, ROWS) * PANEL * sizeof(float);
+    return sizeof(panel) + (size_t)(gemm_blocks(columns, PANEL) * quant_panel_size(rows)) * sizeof(float);
 }
 
-static float *panel_of(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
-                       int64_t columns, void *room)
+/* sums += x times the panel's runs, of which `first` is x's. */
+static void add_panel(const panel *b, const quant_packed *x, int64_t first, int64_t runs, product_fn *add,
+                      float *sums)
+{
+    product t = {.b = b, .runs = runs};
+    for (int64_t i = 0; i < x->rows; i += ROWS) {
+        t.x = (const uint32_t *)x->tiles + (i * x->runs + first * ROWS) * x->pieces * RUN_PAIRS;
+        t.x_sums = x->sums + i * x->runs + first * ROWS;
+        t.rows = gemm_min(ROWS, x->rows - i);
+        t.sums = sums + i * PANEL;
+        add(&t);
+    }
+}
+
+static float *panels_of(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
+                        int64_t columns, void *room)
 {
     static unpack_fn *const unpack[] = {
         [WK_Q4_0] = unpack_q4_0, [WK_Q8_0] = unpack_q8_0, [WK_Q4_K] = unpack_q4_k, [WK_Q6_K] = unpack_q6_k};
@@ -381,20 +395,16 @@ static float *panel_of(int64_t format, const quant_packed *x, const uint8_t *blo
     const int64_t bytes = wk_qformats[format].bytes, per_block = quant_runs_of(format);
     panel *b = room;
     float *sums = (float *)(b + 1);
-    memset(sums, 0, panel_bytes(x->rows) - sizeof *b);
+    memset(sums, 0, panel_bytes(x->rows, columns) - sizeof *b);
     if (tiles)
         amx_begin();
-    for (int64_t r = 0; r < x->runs; r += RUNS) {
-        product t = {.b = b, .runs = gemm_min(RUNS, x->runs - r)};
-        unpack[format](blocks + r / per_block * bytes, pitch, columns, t.runs, b);
-        for (int64_t i = 0; i < x->rows; i += ROWS) {
-            t.x = (const uint32_t *)x->tiles + (i * x->runs + r * ROWS) * x->pieces * RUN_PAIRS;
-            t.x_sums = x->sums + i * x->runs + r * ROWS;
-            t.rows = gemm_min(ROWS, x->rows - i);
-            t.sums = sums + i * PANEL;
-            add(&t);
+    for (int64_t r = 0; r < x->runs; r += RUNS)
+        for (int64_t j = 0; j < columns; j += PANEL) {
+            int64_t runs = gemm_min(RUNS, x->runs - r);
+            unpack[format](blocks + r / per_block * bytes + j * pitch, pitch, gemm_min(PANEL, columns - j),
+                           runs, b);
+            add_panel(b, x, r, runs, add, sums + j / PANEL * quant_panel_size(x->rows));
         }
-    }
     if (tiles)
         amx_end();
     return sums;
@@ -415,8 +425,8 @@ static bool pack_pieces(const void *values, int64_t rows, int64_t k, void *room,
     return pack_as(values, rows, k, PIECES, room, x);
 }
 
-const quant_many WK_ISA(wk_quant_pairs) = {has_pairs, pairs_bytes, pack_pairs, panel_bytes, panel_of};
-const quant_many WK_ISA(wk_quant_pieces) = {takes_tiles, pieces_bytes, pack_pieces, panel_bytes, panel_of};
+const quant_many WK_ISA(wk_quant_pairs) = {has_pairs, pairs_bytes, pack_pairs, panel_bytes, panels_of};
+const quant_many WK_ISA(wk_quant_pieces) = {takes_tiles, pieces_bytes, pack_pieces, panel_bytes, panels_of};
 #else
 static bool has_none(int64_t format) { return (void)format, false; }
 const quant_many WK_ISA(wk_quant_pairs) = {.has = has_none}, WK_ISA(wk_quant_pieces) = {.has = has_none};
