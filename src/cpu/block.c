@@ -48,29 +48,29 @@ static inline double clamp_f64(double v, double lo, double hi)
 }
 
 /* Where the largest integer is not a float, the clamp goes to the largest float below it (the conversion
- * would be undefined above), and what lay higher is put right after. */
+ * would be undefined above), and what lay higher is put right after, by bits: gcc 13 makes branches of a choice. */
 static inline int32_t f32_sat_i32(float v)
 {
     int32_t r = (int32_t)clamp_f32(v, -0x1p31f, 0x1.fffffep30f);
-    return v >= 0x1p31f ? INT32_MAX : r;
+    return r | (int32_t)(-(uint32_t)(v >= 0x1p31f) >> 1);
 }
 
 static inline uint32_t f32_sat_u32(float v)
 {
     uint32_t r = (uint32_t)clamp_f32(v, 0, 0x1.fffffep31f);
-    return v >= 0x1p32f ? UINT32_MAX : r;
+    return r | -(uint32_t)(v >= 0x1p32f);
 }
 
 static inline int64_t f32_sat_i64(float v)
 {
     int64_t r = (int64_t)clamp_f32(v, -0x1p63f, 0x1.fffffep62f);
-    return v >= 0x1p63f ? INT64_MAX : r;
+    return r | (int64_t)(-(uint64_t)(v >= 0x1p63f) >> 1);
 }
 
 static inline int64_t f64_sat_i64(double v)
 {
     int64_t r = (int64_t)clamp_f64(v, -0x1p63, 0x1.fffffffffffffp62);
-    return v >= 0x1p63 ? INT64_MAX : r;
+    return r | (int64_t)(-(uint64_t)(v >= 0x1p63) >> 1);
 }
 
 /* ---- To the 16-bit floats from double, rounding once ---- */

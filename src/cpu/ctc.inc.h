@@ -11,7 +11,7 @@ static inline double FN(log_sum3)(double a, double b, double c)
 {
     double m = a > b ? a : b;
     m = c > m ? c : m;
-    m = m == -INFINITY ? 0 : m;
+    m = m > -0x1p1000 ? m : -0x1p1000; /* -infinity - m is itself then */
     REAL sum = R_EXP_TERM((REAL)(a - m)) + R_EXP_TERM((REAL)(b - m)) + R_EXP_TERM((REAL)(c - m));
     return m + (double)R_LOG(sum);
 }

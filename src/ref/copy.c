@@ -65,7 +65,7 @@ static wk_status run_stack(wk_call *c)
     wk_tensor *y = c->out[0];
     int dim = wk_shape_dim(y->rank, WK_PARAMS(c, wk_cat_params)->dim);
     for (int64_t i = 0; i < wk_count(y); i++) {
-        int64_t at[WK_MAX_RANK], k;
+        int64_t at[WK_MAX_RANK] = {0}, k;
         places(y->rank, y->shape, i, at);
         k = at[dim];
         memmove(at + dim, at + dim + 1, (size_t)(y->rank - dim - 1) * sizeof *at);
