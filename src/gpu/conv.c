@@ -283,8 +283,7 @@ static wk_status run_tiles(const wk_call *c, const plan *p)
 static bool has_f32_matrix(const wk_call *c)
 {
     const char *arch = wk_gpu_of(c->device)->facts.arch;
-    return strncmp(arch, "gfx90a", 6) == 0 || strncmp(arch, "gfx94", 5) == 0 ||
-           strncmp(arch, "gfx95", 5) == 0;
+    return strcmp(arch, "gfx90a") == 0 || strcmp(arch, "gfx942") == 0 || strcmp(arch, "gfx950") == 0;
 }
 
 /* Columns of what BN pixels of a plane see, when all of that fits; else 0. */

@@ -23,7 +23,8 @@ static const wk_kernel finish_kernel = {"matmul", "matmul_finish", "matmul_finis
 
 bool wk_gpu_has_matrix(const wk_gpu *g)
 {
-    static const char *const with[] = {"gfx90a", "gfx94", "gfx95", "gfx11", "gfx12", "sm_8", "sm_9", "sm_1"};
+    static const char *const with[] = {"gfx90a", "gfx942", "gfx950", "gfx11",
+                                       "gfx120", "sm_8",   "sm_9",   "sm_1"};
     for (size_t i = 0; i < sizeof with / sizeof *with; i++) {
         if (strncmp(g->facts.arch, with[i], strlen(with[i])) == 0)
             return true;

@@ -608,7 +608,11 @@ DEVICE f32 m_recip(f32 x)
 DEVICE f32 m_exp2_fast(f32 x)
 {
 #ifdef WK_AMD
+#if __has_builtin(__builtin_amdgcn_exp2f)
     return __builtin_amdgcn_exp2f(x);
+#else /* ROCm before 5.7 */
+    return __builtin_exp2f(x);
+#endif
 #else
     f32 y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

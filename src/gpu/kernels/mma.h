@@ -13,7 +13,7 @@
 enum { MMA_WORDS = 4, MMA_VALUES = 8, MMA_SLOTS = 2, MMA_SPREAD = 4 };
 #elif WAVE == 64
 enum { MMA_WORDS = 2, MMA_VALUES = 4, MMA_SLOTS = 4, MMA_SPREAD = 16 };
-#elif defined(__GFX12__) || defined(__gfx1200__) || defined(__gfx1201__)
+#elif defined(__gfx1200__) || defined(__gfx1201__)
 #define WK_GFX12
 enum { MMA_WORDS = 4, MMA_VALUES = 8, MMA_SLOTS = 8, MMA_SPREAD = 16 };
 #else
