@@ -115,42 +115,68 @@ static inline double i64_to_f64_odd(int64_t v)
 
 /* ---- Between float and the 16-bit floats ---- */
 
-static void f16_to_f32(const void *restrict src, void *restrict dst, int64_t n)
+/* What is left of rows that are no multiple of GROUP, as those of convolutions and products may be, goes as a group too, with some
+ * of those before once more. */
+#ifdef __AVX512F__
+enum { GROUP = 16 };
+#else
+enum { GROUP = 8 };
+#endif
+
+#define CONVERT_GROUPS(from, from_type, to, to_type, some, one) \
+    static void from##_to_##to(const void *restrict src, void *restrict dst, int64_t n) \
+    { \
+        const from_type *restrict s = src; \
+        to_type *restrict t = dst; \
+        int64_t i = 0; \
+        for (; i + 2 * GROUP <= n; i += 2 * GROUP) \
+            some(s + i, t + i, 2 * GROUP); \
+        for (; n >= GROUP && i < n; i += GROUP) { \
+            int64_t at = i + GROUP < n ? i : n - GROUP; \
+            some(s + at, t + at, GROUP); \
+        } \
+        for (; i < n; i++) \
+            t[i] = one(s[i]); \
+    }
+
+#ifdef __F16C__
+ALWAYS_INLINE void some_from_f16(const uint16_t *s, float *t, int n)
 {
-    const uint16_t *restrict s = src;
-    float *restrict t = dst;
-    int64_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
+    for (int i = 0; i < n; i += GROUP)
+#ifdef __AVX512F__
         _mm512_storeu_ps(t + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(s + i))));
-#elif defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
+#else
         _mm256_storeu_ps(t + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s + i))));
 #endif
-    for (; i < n; i++)
-        t[i] = wk_f16_to_f32(s[i]);
 }
 
-static void f32_to_f16(const void *restrict src, void *restrict dst, int64_t n)
+ALWAYS_INLINE void some_to_f16(const float *s, uint16_t *t, int n)
 {
-    const float *restrict s = src;
-    uint16_t *restrict t = dst;
-    int64_t i = 0;
-#if defined(__AVX512F__)
-    for (; i + 16 <= n; i += 16)
+    for (int i = 0; i < n; i += GROUP)
+#ifdef __AVX512F__
         _mm256_storeu_si256((__m256i *)(t + i),
                             _mm512_cvtps_ph(_mm512_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__F16C__)
-    for (; i + 8 <= n; i += 8)
+#else
         _mm_storeu_si128((__m128i *)(t + i),
                          _mm256_cvtps_ph(_mm256_loadu_ps(s + i), _MM_FROUND_TO_NEAREST_INT));
 #endif
-    for (; i < n; i++)
-        t[i] = wk_f32_to_f16(s[i]);
+}
+
+CONVERT_GROUPS(f16, uint16_t, f32, float, some_from_f16, wk_f16_to_f32)
+CONVERT_GROUPS(f32, float, f16, uint16_t, some_to_f16, wk_f32_to_f16)
+#else
+CONVERT(f16, uint16_t, f32, float, wk_f16_to_f32(v))
+CONVERT(f32, float, f16, uint16_t, wk_f32_to_f16(v))
+#endif
+
+ALWAYS_INLINE void some_to_bf16(const float *restrict s, uint16_t *restrict t, int n)
+{
+    for (int i = 0; i < n; i++)
+        t[i] = wk_f32_to_bf16(s[i]);
 }
 
 CONVERT(bf16, uint16_t, f32, float, wk_bf16_to_f32(v))
-CONVERT(f32, float, bf16, uint16_t, wk_f32_to_bf16(v))
+CONVERT_GROUPS(f32, float, bf16, uint16_t, some_to_bf16, wk_f32_to_bf16)
 
 /* ---- The other pairs ---- */
 
