@@ -280,7 +280,8 @@ static void many_columns(void *ctx, int64_t begin, int64_t end, void *scratch)
                            i * WK_QUANT_PANEL);
 }
 
-/* Columns of a task: as many panels as leave a few tasks for each thread. */
+/* Columns of a task: as many panels as leave a few tasks for each thread, whose number results do not depend on: each column is
+ * worked out by itself. */
 static int64_t columns_per_task(int64_t n)
 {
     enum { TASKS = 6 };
