@@ -82,7 +82,7 @@ static double largest(const float *run)
 {
     double top = 0;
     for (int i = 0; i < QUANT_RUN; i++)
-        top = fmax(top, fabs((double)run[i]));
+        top = fabs((double)run[i]) > top ? fabs((double)run[i]) : top;
     return top;
 }
 
@@ -107,9 +107,9 @@ static int wrong_in(const level *l, int64_t format, int64_t rows, int64_t k, int
             float value = l->floats ? floats[i * k + p] : wk_bf16_to_f32(x[i * k + p]);
             double product = row[p] * (double)value;
             sum += product;
-            size += fabs(product) + fabs(min_of(format, weights + j * pitch, p) * (double)value);
-            if (l->floats)
-                size += fabs(row[p]) * largest(floats + i * k + p / QUANT_RUN * QUANT_RUN) / 4;
+            double rounded = l->floats ? largest(floats + i * k + p / QUANT_RUN * QUANT_RUN) / 4 : 0;
+            size += fabs(product) + fabs(row[p]) * rounded +
+                    fabs(min_of(format, weights + j * pitch, p) * (double)value);
         }
         wrong += !(fabs((double)got[i * WK_QUANT_PANEL] - sum) <= 1.2e-6 * size);
     }
