@@ -342,7 +342,7 @@ static wk_status run_qlinear(wk_call *c)
     const void *values = bias ? wk_ptr(bias) : NULL;
     t.bias = compute == WK_COMPUTE_F64 ? NULL : values;
     const quant_many *way = way_for(&t, c->dtype);
-    x = way == &WK_ISA(wk_quant_pairs) ? wk_tensor_packed(c->in[0]) : WK_ISA(wk_compute_copy)(c->in[0]);
+    x = way && way->dtype == c->dtype ? wk_tensor_packed(c->in[0]) : WK_ISA(wk_compute_copy)(c->in[0]);
     if (!x)
         return wk_error_status();
     if (way)

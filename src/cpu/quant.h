@@ -4,6 +4,7 @@
 
 #include "ops/quant.h"
 #include "isa.h"
+#include "stream.h"
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -227,9 +228,9 @@ typedef struct {
 
 enum {
     WK_QUANT_PANEL = 48, /* rows of weights that are worked out at a time, */
-    WK_QUANT_PANELS =
-        4, /* and the most of these that go over x together: it may come from a cache that is far */
-    WK_QUANT_TILE = 16, /* to a multiple of which a panel has rows of x */
+    WK_QUANT_PANELS = 4, /* and the most of these that go over x together: its cache may be far */
+    WK_QUANT_RUNS = 8,   /* of those rows that are unpacked at a time */
+    WK_QUANT_TILE = 16,  /* to a multiple of which a panel has rows of x */
 };
 
 /* Numbers of a panel of so many rows of x. */
@@ -240,6 +241,7 @@ static inline int64_t quant_panel_size(int64_t rows)
 
 /* A way to multiply them with weights. */
 typedef struct {
+    wk_dtype dtype;              /* of x */
     bool (*has)(int64_t format); /* whether this processor has instructions for it; the others are for then */
     size_t (*x_bytes)(int64_t rows, int64_t k);
     /* x in `room`, of so many bytes and aligned to a cache line; false when it has numbers that do not go: NaN, infinities, too
@@ -251,6 +253,22 @@ typedef struct {
     float *(*panels)(int64_t format, const quant_packed *x, const uint8_t *blocks, int64_t pitch,
                      int64_t columns, void *room);
 } quant_many;
+
+/* Calls one(format, block, j, r, panel) for each block of `runs` runs of so many rows of weights; r is its first run. Both are
+ * constants where it is called. */
+QUANT_INLINE void quant_each_block(
+    int format, const uint8_t *blocks, int64_t pitch, int64_t columns, int64_t runs,
+    void (*one)(int format, const uint8_t *block, int64_t j, int64_t r, void *panel), void *panel)
+{
+    const int64_t per_block = quant_runs_of(format), bytes = wk_qformats[format].bytes;
+    for (int64_t j = 0; j < columns; j++) {
+        const uint8_t *block = blocks + j * pitch;
+        /* A row's next ones: it is read in pieces, which the processor does not foresee. */
+        wk_ask_lines(block, (size_t)(WK_QUANT_RUNS / per_block * bytes), WK_QUANT_RUNS / per_block * bytes);
+        for (int64_t r = 0; r < runs; r += per_block, block += bytes)
+            one(format, block, j, r, panel);
+    }
+}
 
 extern const quant_many WK_ISA(wk_quant_pairs);                           /* x in bf16 */
 extern const quant_many WK_ISA(wk_quant_pieces), WK_ISA(wk_quant_digits); /* x in f32 */

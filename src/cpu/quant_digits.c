@@ -8,14 +8,13 @@
 #include <stdatomic.h>
 #include "core/pool.h"
 #include "gemm_int.h"
-#include "stream.h"
 
 #ifdef __AVX512F__
 enum {
     ROWS = 8, /* of x in a tile */
     PANEL = WK_QUANT_PANEL,
     VECTORS = PANEL / QUANT_LANES,
-    RUNS = 8, /* that are unpacked at a time */
+    RUNS = WK_QUANT_RUNS,
     DEPTH = RUNS * QUANT_RUN,
     ADDED = 8, /* to weights as they are stored */
     WORDS = QUANT_RUN / 4,
@@ -88,8 +87,9 @@ typedef struct {
     uint32_t column[PANEL][DEPTH / 4];
 } panel;
 
-QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, panel *b)
+QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, void *to_panel)
 {
+    panel *b = to_panel;
     quant_scales s;
     quant_read_scales(format, block, &s);
     for (int r = 0; r < quant_runs_of(format); r++) {
@@ -107,18 +107,11 @@ QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
 QUANT_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch, int64_t columns,
                                int64_t runs, panel *b)
 {
-    const int64_t per_block = quant_runs_of(format), bytes = wk_qformats[format].bytes;
-    for (int64_t j = 0; j < columns; j++) {
-        const uint8_t *block = blocks + j * pitch;
-        wk_ask_lines(block, (size_t)(RUNS / per_block * bytes), RUNS / per_block * bytes);
-        for (int64_t r = 0; r < runs; r += per_block, block += bytes)
-            unpack_block(format, block, j, r, b);
+    if (columns < PANEL) {
+        memset(b->scale, 0, sizeof b->scale);
+        memset(b->min, 0, sizeof b->min);
     }
-    for (int64_t r = 0; r < runs && columns < PANEL; r++) {
-        size_t rest = (size_t)(PANEL - columns) * sizeof(float);
-        memset(b->scale[r] + columns, 0, rest);
-        memset(b->min[r] + columns, 0, rest);
-    }
+    quant_each_block(format, blocks, pitch, columns, runs, unpack_block, b);
     WK_ISA(gemm_pick_packer)(WK_F32, 1)(b->words, PANEL, b->column, DEPTH / 4, 1, columns, runs * WORDS);
 }
 
@@ -217,7 +210,7 @@ VNNI static float *panels_of(int64_t format, const quant_packed *x, const uint8_
     return work_out(WK_Q4_0, x, blocks, pitch, columns, room);
 }
 
-const quant_many WK_ISA(wk_quant_digits) = {has_digits, x_bytes, pack, panel_bytes, panels_of};
+const quant_many WK_ISA(wk_quant_digits) = {WK_F32, has_digits, x_bytes, pack, panel_bytes, panels_of};
 #else
 static bool has_none(int64_t format) { return (void)format, false; }
 const quant_many WK_ISA(wk_quant_digits) = {.has = has_none};

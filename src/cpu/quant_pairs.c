@@ -19,7 +19,7 @@
 enum {
     ROWS = AMX_ROWS, /* of x in a tile */
     PANEL = WK_QUANT_PANEL,
-    RUNS = 8, /* that are unpacked at a time */
+    RUNS = WK_QUANT_RUNS,
     DEPTH = RUNS * QUANT_RUN,
     RUN_PAIRS = QUANT_RUN / 2,
     PIECES = 3, /* of an f32 */
@@ -146,8 +146,9 @@ typedef struct {
     uint16_t column[PANEL][DEPTH];
 } panel;
 
-QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, panel *b)
+QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int64_t first, void *to_panel)
 {
+    panel *b = to_panel;
     quant_scales s;
     quant_read_scales(format, block, &s);
     for (int r = 0; r < quant_runs_of(format); r++) {
@@ -172,20 +173,11 @@ QUANT_INLINE void unpack_block(int format, const uint8_t *block, int64_t j, int6
 QUANT_INLINE void unpack_panel(int format, const uint8_t *blocks, int64_t pitch, int64_t columns,
                                int64_t runs, panel *b)
 {
-    const int64_t per_block = quant_runs_of(format), bytes = wk_qformats[format].bytes;
-    for (int64_t j = 0; j < columns; j++) {
-        const uint8_t *block = blocks + j * pitch;
-        /* A row's next ones: it is read in pieces, which the processor does not foresee. */
-        wk_ask_lines(block, (size_t)(RUNS / per_block * bytes), RUNS / per_block * bytes);
-        for (int64_t r = 0; r < runs; r += per_block, block += bytes)
-            unpack_block(format, block, j, r, b);
+    if (columns < PANEL) {
+        memset(b->scale, 0, sizeof b->scale);
+        memset(b->min, 0, sizeof b->min);
     }
-    for (int64_t r = 0; r < runs && columns < PANEL; r++) {
-        size_t rest = (size_t)(PANEL - columns) * sizeof(float);
-        memset(b->scale[r][0] + columns, 0, rest);
-        memset(b->scale[r][1] + columns, 0, rest);
-        memset(b->min[r] + columns, 0, rest);
-    }
+    quant_each_block(format, blocks, pitch, columns, runs, unpack_block, b);
     WK_ISA(gemm_pick_packer)(WK_BF16, 2)(b->pairs, PANEL, b->column, DEPTH, 1, columns, runs * QUANT_RUN);
 }
 
@@ -425,8 +417,10 @@ static bool pack_pieces(const void *values, int64_t rows, int64_t k, void *room,
     return pack_as(values, rows, k, PIECES, room, x);
 }
 
-const quant_many WK_ISA(wk_quant_pairs) = {has_pairs, pairs_bytes, pack_pairs, panel_bytes, panels_of};
-const quant_many WK_ISA(wk_quant_pieces) = {takes_tiles, pieces_bytes, pack_pieces, panel_bytes, panels_of};
+const quant_many WK_ISA(wk_quant_pairs) = {WK_BF16,    has_pairs,   pairs_bytes,
+                                           pack_pairs, panel_bytes, panels_of};
+const quant_many WK_ISA(wk_quant_pieces) = {WK_F32,      takes_tiles, pieces_bytes,
+                                            pack_pieces, panel_bytes, panels_of};
 #else
 static bool has_none(int64_t format) { return (void)format, false; }
 const quant_many WK_ISA(wk_quant_pairs) = {.has = has_none}, WK_ISA(wk_quant_pieces) = {.has = has_none};

@@ -280,10 +280,11 @@ static wk_status run_tiles(const wk_call *c, const plan *p)
 
 /* ---- patches of planes ---- */
 
+/* CDNA's multiply f32 too. */
 static bool has_f32_matrix(const wk_call *c)
 {
-    const char *arch = wk_gpu_of(c->device)->facts.arch;
-    return strcmp(arch, "gfx90a") == 0 || strcmp(arch, "gfx942") == 0 || strcmp(arch, "gfx950") == 0;
+    const wk_gpu *g = wk_gpu_of(c->device);
+    return g->facts.wave == 64 && wk_gpu_has_matrix(g);
 }
 
 /* Columns of what BN pixels of a plane see, when all of that fits; else 0. */
